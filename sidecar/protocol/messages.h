@@ -1,0 +1,226 @@
+#ifndef MILLSTREAM_SIDECAR_PROTOCOL_MESSAGES_H_
+#define MILLSTREAM_SIDECAR_PROTOCOL_MESSAGES_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/header.h"
+#include "common/base/ids.h"
+
+// The messages of the worker protocol, version 1 (docs/reference/protocol.md). A frame is a 4-byte big-endian length and one
+// MessagePack array [kind, field...]. The comment above each struct gives its array; `S->W` is sidecar to worker.
+// Fields are positional; a receiver ignores further ones at the end, and a missing optional one at the end is nil.
+//
+// Notation: bin = byte string, str = UTF-8, nil = null, x? = nil or left out at the end. Times are milliseconds since 1970,
+// possibly negative. Senders write keys, values and header values as bin; receivers take str there too.
+//
+// Lifetime: a string_view in a decoded message points into the frame it was decoded from and lives as long as that buffer.
+namespace millstream::protocol {
+
+inline constexpr int kMinVersion = 1;
+inline constexpr int kMaxVersion = 1;
+inline constexpr uint32_t kDefaultFrameCap = 16u << 20;
+// HELLO may come before the worker knows the cap: it and any first frame stay under this.
+inline constexpr uint32_t kHelloFrameCap = 64u << 10;
+// MessagePack extension type of a state value that was not sent along; its data is empty.
+inline constexpr int8_t kNotPrefetchedExt = 1;
+
+enum class Kind : uint8_t {
+  kHello = 1, kWelcome = 2, kOpen = 3, kClose = 4, kBatch = 5, kResult = 6, kCancel = 7, kGet = 8, kValues = 9, kScan = 10,
+  kRows = 11, kExtend = 12, kBegin = 13, kFinalize = 14, kCommitted = 15, kLoad = 16, kCheckpoint = 17, kStore = 18,
+  kStored = 19, kPing = 20, kPong = 21, kError = 22, kGoodbye = 23,
+};
+
+using MaybeView = std::optional<std::string_view>;
+
+// W->S [1, {"protocol": [min, max], "sdk": str, "language": str, "version": str, "capabilities": [str], "inputs": [str]?,
+//           "parallel": int, "name": str?}]
+// `inputs`: names of the inputs the program has handlers for; absent = not told. `parallel`: tasks it takes at once (>= 1).
+struct Hello {
+  int min_version = 0, max_version = 0;
+  std::string sdk, language, version, name;
+  std::vector<std::string> capabilities;
+  std::optional<std::vector<std::string>> inputs;
+  int parallel = 1;
+};
+
+struct NamedTopic {
+  std::string name, topic;
+  friend bool operator==(const NamedTopic&, const NamedTopic&) = default;
+};
+
+// "prefetched": values for the record keys travel with every batch. "max_value_bytes": larger values fail their item.
+struct StoreInfo {
+  std::string name, type;  // type: "KeyValue" | "Window" | "Session"
+  bool prefetched = true;
+  int64_t max_value_bytes = 0;
+  friend bool operator==(const StoreInfo&, const StoreInfo&) = default;
+};
+
+// S->W [2, {"protocol": int, "session": int, "processor": str, "inputs": [{"name", "topic"}],
+//           "outputs": [{"name", "topic", "max_bytes"}], "stores": [{"name", "type", "prefetched", "max_value_bytes"}],
+//           "joins": [{"name", "topic"}], "lookups": [{"name", "topic"}], "capabilities": [str],
+//           "limits": {"frame": bytes, "deadline_ms": int, "min_timestamp": ms, "max_timestamp": ms}}]
+// Ids are indexes: input id = index in inputs, output id = index in outputs; readable id = stores, then joins, then lookups.
+struct Welcome {
+  int version = kMaxVersion;
+  uint64_t session = 0;  // below 2^53
+  std::string processor;
+  struct Output {
+    std::string name, topic;
+    int64_t max_bytes = 0;  // of key + value + headers
+    friend bool operator==(const Output&, const Output&) = default;
+  };
+  std::vector<NamedTopic> inputs;
+  std::vector<Output> outputs;
+  std::vector<StoreInfo> stores;
+  std::vector<NamedTopic> joins, lookups;
+  std::vector<std::string> capabilities;
+  uint32_t frame_cap = kDefaultFrameCap;
+  int64_t deadline_ms = 0;
+  int64_t min_timestamp_ms = 0, max_timestamp_ms = 0;
+};
+
+// S->W [3, task] / [4, task]: the task starts / stops on this worker; caches of it are dropped.
+struct Open { TaskId task; };
+struct Close { TaskId task; };
+
+// A prefetched value: bin, nil (no such key) or ext 1 (ask by GET).
+struct StateValue {
+  enum class What : uint8_t { kAbsent, kValue, kNotPrefetched };
+  What what = What::kAbsent;
+  std::string_view value;
+};
+
+// [0, input, offset, timestamp, key index or nil (null key), value or nil, headers or nil, attempt]
+// headers: [[str, bin or nil]]. `attempt` counts from 1. (Items 1 = timer and 2 = window closing follow with their features.)
+struct RecordItem {
+  uint32_t input = 0;
+  Offset offset;
+  int64_t timestamp_ms = 0;
+  int32_t key_index = -1;  // -1: null key
+  MaybeView value;
+  std::vector<std::pair<std::string_view, MaybeView>> headers;
+  uint32_t attempt = 1;
+};
+
+inline constexpr uint32_t kFlagTrace = 1;  // EXTEND before every item
+
+// S->W [5, seq, task, flags, [key bin], [item], {store id: [state value per key]}, watermark or nil]
+struct Batch {
+  uint64_t seq = 0;
+  TaskId task;
+  uint32_t flags = 0;
+  std::vector<std::string_view> keys;  // distinct
+  std::vector<RecordItem> items;
+  struct StoreState {
+    uint32_t store = 0;
+    std::vector<StateValue> values;  // aligned with keys
+  };
+  std::vector<StoreState> state;
+  std::optional<int64_t> watermark_ms;
+};
+
+// {"class": "Decode" | "Handler" | "Output", "error": str, "message": str, "retriable": bool}; message at most 16 KiB.
+struct Failure {
+  std::string failure_class, error, message;
+  bool retriable = true;
+};
+
+struct StateOp {
+  std::string_view key;
+  MaybeView value;    // nullopt: delete
+  uint32_t item = 0;  // only in "new ops" of GET and SCAN: the item that made it
+};
+using StateOps = std::vector<std::pair<uint32_t, std::vector<StateOp>>>;  // by store id, in the order written
+
+// [output id, key or nil, value or nil, timestamp?, headers?, partition?]; timestamp nil: the wall clock of the sidecar.
+struct OutputRecord {
+  uint32_t output = 0;
+  MaybeView key, value;
+  std::optional<int64_t> timestamp_ms;
+  std::vector<std::pair<std::string_view, MaybeView>> headers;
+  std::optional<int32_t> partition;
+};
+
+// W->S [6, seq, done, failure or nil, {store id: [[key, value or nil]]}, [output], [timer]?]
+// The effects of the first `done` items; `failure` is that of item number `done`. SDKs put a timestamp into every output
+// (default: that of the record being handled).
+struct Result {
+  uint64_t seq = 0;
+  uint32_t done = 0;
+  std::optional<Failure> failure;
+  StateOps ops;
+  std::vector<OutputRecord> outputs;
+};
+
+// S->W [7, seq]
+struct Cancel { uint64_t seq = 0; };
+
+// W->S [8, seq, rid, store id, [key], new ops?]; new ops: {store id: [[key, value or nil, item]]} since the last frame of seq
+struct Get {
+  uint64_t seq = 0, rid = 0;
+  uint32_t store = 0;
+  std::vector<std::string_view> keys;
+  StateOps new_ops;
+};
+
+// S->W [9, seq, rid, [value or nil], error?]; error is str ("cancelled"), then the values are empty
+struct Values {
+  uint64_t seq = 0, rid = 0;
+  std::vector<MaybeBytes> values;
+  std::optional<std::string> error;
+};
+
+// W->S [10, seq, rid, store id, from or nil, to or nil, limit, reverse, cursor or nil, new ops?]
+// Keys in [from, to) by byte order; limit 0 = as many as fit a page; the cursor is what the last ROWS gave.
+struct Scan {
+  uint64_t seq = 0, rid = 0;
+  uint32_t store = 0;
+  MaybeView from, to;
+  uint32_t limit = 0;
+  bool reverse = false;
+  MaybeView cursor;
+  StateOps new_ops;
+};
+
+// S->W [11, seq, rid, [[key, value]], cursor or nil (end reached), error?]
+struct Rows {
+  uint64_t seq = 0, rid = 0;
+  std::vector<std::pair<Bytes, Bytes>> rows;
+  MaybeBytes cursor;
+  std::optional<std::string> error;
+};
+
+// W->S [12, seq, done]
+struct Extend {
+  uint64_t seq = 0;
+  uint32_t done = 0;
+};
+
+// both [20, nonce] / [21, nonce]
+struct Ping { uint64_t nonce = 0; };
+struct Pong { uint64_t nonce = 0; };
+
+// both [22, code str, message str]; the sender closes the connection after it. Codes: docs/reference/protocol.md.
+struct Error {
+  std::string code, message;
+};
+
+// both [23, reason str]: orderly end. From the sidecar: no batch follows, disconnect. From a worker: send me nothing more.
+struct Goodbye {
+  std::string reason;
+};
+
+using WorkerMessage = std::variant<Hello, Result, Get, Scan, Extend, Ping, Pong, Error, Goodbye>;
+using SidecarMessage = std::variant<Welcome, Open, Close, Batch, Cancel, Values, Rows, Ping, Pong, Error, Goodbye>;
+
+}  // namespace millstream::protocol
+
+#endif  // MILLSTREAM_SIDECAR_PROTOCOL_MESSAGES_H_
