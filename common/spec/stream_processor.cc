@@ -1,0 +1,111 @@
+#include "common/spec/stream_processor.h"
+
+#include "common/base/strings.h"
+
+namespace millstream::spec {
+namespace {
+
+template <typename T>
+const T* FindByName(const std::vector<T>& items, std::string_view name) {
+  for (const T& item : items) {
+    if (item.name == name) return &item;
+  }
+  return nullptr;
+}
+
+// Adds `more` to `config`; where both have a key, `more` wins.
+void Override(TopicConfig& config, const TopicConfig& more) {
+  for (const auto& [key, value] : more) config[key] = value;
+}
+
+}  // namespace
+
+std::string_view ToString(Guarantee value) {
+  switch (value) {
+    case Guarantee::kExactlyOnce: return "ExactlyOnce";
+    case Guarantee::kAtLeastOnce: return "AtLeastOnce";
+    case Guarantee::kAtMostOnce: return "AtMostOnce";
+  }
+  return "?";
+}
+
+std::string_view ToString(Partitioner value) {
+  switch (value) {
+    case Partitioner::kMurmur2: return "Murmur2";
+    case Partitioner::kCrc32: return "Crc32";
+    case Partitioner::kFnv1a: return "Fnv1a";
+  }
+  return "?";
+}
+
+std::string_view ToString(StoreBackend value) {
+  switch (value) {
+    case StoreBackend::kDisk: return "Disk";
+    case StoreBackend::kMemory: return "Memory";
+  }
+  return "?";
+}
+
+std::string_view ToString(FailureAction value) {
+  switch (value) {
+    case FailureAction::kStop: return "Stop";
+    case FailureAction::kSkip: return "Skip";
+    case FailureAction::kDeadLetter: return "DeadLetter";
+  }
+  return "?";
+}
+
+std::string_view ToString(DeletionPolicy value) {
+  switch (value) {
+    case DeletionPolicy::kRetain: return "Retain";
+    case DeletionPolicy::kDelete: return "Delete";
+  }
+  return "?";
+}
+
+std::string_view ToString(LogLevel value) {
+  switch (value) {
+    case LogLevel::kDebug: return "Debug";
+    case LogLevel::kInfo: return "Info";
+    case LogLevel::kWarn: return "Warn";
+    case LogLevel::kError: return "Error";
+  }
+  return "?";
+}
+
+std::string StreamProcessorSpec::OwnerStamp(std::string_view cluster_name) const {
+  return StrCat(cluster_name, "/", name_space, "/", name);
+}
+
+const InputSpec* StreamProcessorSpec::FindInput(std::string_view input_name) const { return FindByName(inputs, input_name); }
+const StoreSpec* StreamProcessorSpec::FindStore(std::string_view store_name) const { return FindByName(stores, store_name); }
+const OutputSpec* StreamProcessorSpec::FindOutput(std::string_view output_name) const {
+  return FindByName(outputs, output_name);
+}
+
+std::vector<InternalTopic> InternalTopicsOf(const StreamProcessorSpec& processor) {
+  std::vector<InternalTopic> topics;
+  for (const StoreSpec& store : processor.stores) {
+    if (!store.changelog.enabled) continue;
+    InternalTopic topic;
+    topic.kind = InternalTopic::Kind::kChangelog;
+    topic.topic = store.changelog.topic;
+    topic.store = store.name;
+    topic.config = {{"cleanup.policy", "compact"}};
+    Override(topic.config, processor.internal_topics.config);
+    Override(topic.config, store.changelog.config);
+    topic.replication_factor = processor.internal_topics.replication_factor;
+    topics.push_back(std::move(topic));
+  }
+  if (processor.errors.on_failure == FailureAction::kDeadLetter) {
+    InternalTopic topic;
+    topic.kind = InternalTopic::Kind::kDeadLetter;
+    topic.topic = processor.errors.dead_letter_topic;
+    topic.config = processor.internal_topics.config;
+    topic.replication_factor = processor.internal_topics.replication_factor;
+    topics.push_back(std::move(topic));
+  }
+  return topics;
+}
+
+}  // namespace millstream::spec

@@ -1,0 +1,187 @@
+#ifndef MILLSTREAM_COMMON_SPEC_STREAM_PROCESSOR_H_
+#define MILLSTREAM_COMMON_SPEC_STREAM_PROCESSOR_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+
+// One StreamProcessor as the rest of the program sees it: typed, every default filled in, every name resolved. Plain values,
+// made by ParseManifests (manifest.h) only from manifests that passed every check; tests may fill them in by hand.
+// The field rules and their meaning are in crds/streamprocessors.yaml; comments here say only what resolving adds.
+// Fields whose feature is not built yet are not here: a manifest that sets one is refused (not_supported_yet.h).
+
+namespace millstream::spec {
+
+enum class Guarantee { kExactlyOnce, kAtLeastOnce, kAtMostOnce };
+enum class Partitioner { kMurmur2, kCrc32, kFnv1a };
+enum class StoreBackend { kDisk, kMemory };
+enum class FailureAction { kStop, kSkip, kDeadLetter };
+enum class DeletionPolicy { kRetain, kDelete };
+enum class LogLevel { kDebug, kInfo, kWarn, kError };
+
+// The words of the manifest: "ExactlyOnce", "Murmur2", ...
+std::string_view ToString(Guarantee value);
+std::string_view ToString(Partitioner value);
+std::string_view ToString(StoreBackend value);
+std::string_view ToString(FailureAction value);
+std::string_view ToString(DeletionPolicy value);
+std::string_view ToString(LogLevel value);
+
+// Properties of a topic as Kafka names them, in a stable order.
+using TopicConfig = std::map<std::string, std::string>;
+
+// Where an input starts when the group has no committed offset for a partition.
+struct StartFrom {
+  enum class Type { kEarliest, kLatest, kTimestamp };
+  Type type = Type::kEarliest;
+  absl::Time time = absl::UnixEpoch();  // kTimestamp only: the first record at or after it
+};
+
+struct InputSpec {
+  std::string name;   // what the program calls it; the topic unless the manifest says otherwise
+  std::string topic;
+  StartFrom start_from;
+  Partitioner partitioner = Partitioner::kMurmur2;
+  std::vector<std::string> prefetch;  // store names; resolved: every key-value store when the manifest does not say
+};
+
+struct ChangelogSpec {
+  bool enabled = true;  // false: the store is a cache, emptied whenever its task opens
+  std::string topic;    // resolved: <group>-<store>-changelog
+  TopicConfig config;   // on top of internalTopics.config and of what a changelog needs (InternalTopicsOf)
+};
+
+struct StoreSpec {
+  std::string name;
+  StoreBackend backend = StoreBackend::kDisk;
+  ChangelogSpec changelog;
+};
+
+// What to make a topic with. An unset replication factor is the broker's default.
+struct TopicCreation {
+  int32_t partitions = 0;
+  std::optional<int16_t> replication_factor;
+  TopicConfig config;
+};
+
+struct OutputSpec {
+  std::string name;  // the topic unless the manifest says otherwise
+  std::string topic;
+  std::optional<TopicCreation> create;  // unset: the topic must exist
+  Partitioner partitioner = Partitioner::kMurmur2;
+};
+
+struct InternalTopicsSpec {
+  std::optional<int16_t> replication_factor;
+  TopicConfig config;
+  DeletionPolicy when_deleted = DeletionPolicy::kRetain;
+};
+
+struct TransactionSpec {
+  absl::Duration min_duration = absl::Milliseconds(10);
+  absl::Duration max_duration = absl::Milliseconds(100);
+  int64_t max_bytes = int64_t{64} << 20;
+  absl::Duration timeout = absl::Seconds(15);
+  int32_t max_per_second = 2000;
+};
+
+struct BatchSpec {
+  int32_t max_records = 500;
+  int64_t max_bytes = int64_t{1} << 20;
+  absl::Duration deadline = absl::Seconds(60);
+};
+
+struct ErrorsSpec {
+  int32_t max_attempts = 3;
+  absl::Duration backoff_initial = absl::Milliseconds(100);
+  absl::Duration backoff_max = absl::Seconds(30);
+  FailureAction on_failure = FailureAction::kStop;
+  std::string dead_letter_topic;  // resolved: <group>-dead-letter; used only with kDeadLetter
+};
+
+struct WorkersSpec {
+  int32_t max = 8;
+  absl::Duration connect_timeout = absl::Seconds(60);
+};
+
+struct SidecarSpec {
+  LogLevel log_level = LogLevel::kInfo;
+  WorkersSpec workers;
+};
+
+// The part of the worker's container that a local run honours. Variables with valueFrom, and envFrom, concern a cluster.
+struct ContainerSpec {
+  std::string image;                 // may be empty
+  std::vector<std::string> command;  // may be empty: then `millstream run` needs `-- COMMAND`
+  std::vector<std::string> args;
+  std::string working_dir;           // may be empty
+  std::vector<std::pair<std::string, std::string>> env;
+};
+
+struct KafkaSpec {
+  std::string bootstrap_servers;  // empty: the manifest has no kafka block and runs on the embedded log only
+  std::map<std::string, std::string> config;  // extra librdkafka properties
+};
+
+struct MembershipSpec {
+  absl::Duration session_timeout = absl::Seconds(45);
+  absl::Duration heartbeat_interval = absl::Milliseconds(500);
+  absl::Duration rebalance_timeout = absl::Seconds(60);
+};
+
+struct StreamProcessorSpec {
+  std::string name_space = "default";  // metadata.namespace
+  std::string name;                    // metadata.name
+  std::string group;                   // resolved: <namespace>.<name>
+  Guarantee guarantee = Guarantee::kExactlyOnce;
+  KafkaSpec kafka;
+  std::vector<InputSpec> inputs;    // at least one; in the manifest's order, which is the order of ids in WELCOME
+  std::vector<StoreSpec> stores;    // the same
+  std::vector<OutputSpec> outputs;  // the same
+  InternalTopicsSpec internal_topics;
+  TransactionSpec transaction;
+  BatchSpec batch;
+  ErrorsSpec errors;
+  absl::Duration max_ahead = absl::Hours(1);  // timestamps.maxAhead
+  int32_t replicas = 1;
+  int32_t standby_replicas = 0;
+  MembershipSpec membership;
+  SidecarSpec sidecar;
+  ContainerSpec container;
+
+  // "<namespace>/<name>", as messages name a processor.
+  std::string QualifiedName() const { return name_space + "/" + name; }
+  // The stamp in the metadata of every committed offset, by which a group knows its owner: "<cluster>/<namespace>/<name>".
+  // The cluster is a chart value; everywhere outside Kubernetes it is "local".
+  std::string OwnerStamp(std::string_view cluster_name = "local") const;
+  // nullptr when there is none of that name. The pointer lives as long as this object and is not modified.
+  const InputSpec* FindInput(std::string_view input_name) const;
+  const StoreSpec* FindStore(std::string_view store_name) const;
+  const OutputSpec* FindOutput(std::string_view output_name) const;
+};
+
+// A topic that belongs to a processor: made, checked and (internalTopics.whenDeleted) deleted with it.
+struct InternalTopic {
+  enum class Kind { kChangelog, kDeadLetter };
+  Kind kind = Kind::kChangelog;
+  std::string topic;
+  std::string store;  // kChangelog only
+  // What the kind needs (a changelog: cleanup.policy=compact and no bound on timestamps is up to the backend), then
+  // internalTopics.config, then the store's changelog.config; later ones win.
+  TopicConfig config;
+  std::optional<int16_t> replication_factor;
+};
+
+// Changelogs of the stores that have one, in their order, then the dead-letter topic if `on_failure` is DeadLetter. All have
+// as many partitions as the inputs.
+std::vector<InternalTopic> InternalTopicsOf(const StreamProcessorSpec& processor);
+
+}  // namespace millstream::spec
+
+#endif  // MILLSTREAM_COMMON_SPEC_STREAM_PROCESSOR_H_
