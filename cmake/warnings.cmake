@@ -10,6 +10,8 @@ endif()
 # -g1: backtraces with line numbers at a fraction of the link time of full debug information.
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
 add_compile_options(-Wall -Wextra -Werror -fno-omit-frame-pointer)
+# No absolute path of this checkout in programs and debug information: the same bytes from every folder, and ccache hits there.
+add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
 if(MILLSTREAM_SANITIZE)
   add_compile_options(-fsanitize=${MILLSTREAM_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${MILLSTREAM_SANITIZE})
