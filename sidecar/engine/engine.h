@@ -1,0 +1,71 @@
+#ifndef MILLSTREAM_SIDECAR_ENGINE_ENGINE_H_
+#define MILLSTREAM_SIDECAR_ENGINE_ENGINE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/metrics.h"
+#include "common/spec/stream_processor.h"
+#include "sidecar/engine/io.h"
+
+namespace millstream::engine {
+
+struct EngineOptions {
+  spec::StreamProcessorSpec spec;
+  // Partition count of every output, dead-letter and changelog topic, in the spec's order of outputs.
+  std::vector<int> output_partitions;
+  int dead_letter_partitions = 0;  // 0: no dead-letter topic
+  // Prefix of the tags in committed offsets: "<transactional id>/<process start>" per writer (R6).
+  std::string transactional_id_a, transactional_id_b, process_start;
+  std::string owner_stamp;  // <clusterName>/<namespace>/<name>
+  // Bounds on what the engine holds (engine.md, "Memory").
+  int64_t overlay_bytes = 64 << 20;        // staged and committed-not-applied state, all tasks
+  int64_t fetched_bytes = 32 << 20;        // records read and not yet sent, all tasks
+  uint32_t frame_cap = protocol::kDefaultFrameCap;
+  uint64_t seed = 0;                       // of the first batch sequence number, jitter
+};
+
+// What a person wants to know of one task; for /v1/tasks and the status line.
+struct TaskStatus {
+  TaskId task;
+  enum class State { kOpening, kRunning, kStopped, kClosing } state = State::kOpening;
+  std::string error;  // why it is stopped, with input, offset and what to do
+  struct Input {
+    Offset committed, position, end;  // end: as far as known, kNoOffset if not
+  };
+  std::vector<Input> inputs;
+  uint64_t records = 0;   // committed since it was opened
+  int attempt = 0;        // of the record it is busy with, when more than 1
+};
+
+struct EngineStatus {
+  std::vector<TaskStatus> tasks;
+  uint64_t records_committed = 0, transactions = 0, aborted = 0, skipped = 0, dead_letters = 0, late_results = 0;
+  int64_t lag_records = 0;
+  std::string first_error, last_error;
+  int workers = 0;
+  bool commits_wait = false;  // two abandoned writers: R6
+};
+
+// The exactly-once core of one process: see README.md of this folder and engine.md. One thread at a time.
+class Engine {
+ public:
+  // `clock` and `metrics` outlive the engine. The first actions (creating the writers) come with the first event.
+  static std::unique_ptr<Engine> Create(const EngineOptions& options, const Clock* clock, MetricsRegistry* metrics);
+  virtual ~Engine() = default;
+
+  // One step: takes in the event, appends what is to be done. Never blocks.
+  virtual void Handle(Event event, std::vector<Action>* actions) = 0;
+  // Monotonic time at which a Tick is wanted at the latest; nullopt: nothing is waiting.
+  virtual std::optional<absl::Duration> NextDeadline() const = 0;
+  virtual EngineStatus Status() const = 0;
+};
+
+}  // namespace millstream::engine
+
+#endif  // MILLSTREAM_SIDECAR_ENGINE_ENGINE_H_
