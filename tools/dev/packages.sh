@@ -18,7 +18,7 @@ listed_packages() {
     [[ " $* " == *" $group "* ]] || continue
     case $condition in
       -) ;;
-      unless:*) command -v "${condition#unless:}" >/dev/null 2>&1 && continue ;;
+      unless:*) [[ -z ${MS_ASSUME_NO_COMMANDS:-} ]] && command -v "${condition#unless:}" >/dev/null 2>&1 && continue ;;
       *) [[ ",$condition," == *",$(release),"* ]] || continue ;;
     esac
     echo "$package"
