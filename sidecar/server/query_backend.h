@@ -1,0 +1,96 @@
+#ifndef MILLSTREAM_SIDECAR_SERVER_QUERY_BACKEND_H_
+#define MILLSTREAM_SIDECAR_SERVER_QUERY_BACKEND_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/bytes.h"
+#include "common/base/ids.h"
+#include "sidecar/store/task_store.h"
+
+namespace millstream::server {
+
+// Where an answer comes from and how fresh it is.
+struct AnswerSource {
+  TaskId task;
+  std::string owner;                             // process that answered, e.g. "totals-0" or "localhost"
+  std::map<std::string, Offset> position;        // by input topic: next offset whose effects are in the answer
+  int64_t written_ms = 0;                        // wall time of the last commit in the answer; 0: nothing committed yet
+};
+
+struct KeyAnswer {
+  MaybeBytes value;  // nullopt: no such key
+  AnswerSource source;
+};
+
+struct ScanAnswer {
+  store::ScanPage page;
+  AnswerSource source;
+};
+
+// One task as GET /v1/tasks shows it.
+struct TaskReport {
+  struct Input {
+    std::string name, topic;
+    Partition partition;
+    Offset committed = kNoOffset, position = kNoOffset, end = kNoOffset;  // kNoOffset: not known yet
+  };
+  struct Restore {  // of the store that is being read back now
+    std::string store;
+    Offset position, end;
+    int64_t bytes = 0;
+  };
+
+  TaskId task;
+  std::string state;  // idle, restoring, standby, active, stopped
+  std::string error;  // why it is stopped, and what to do
+  std::vector<Input> inputs;
+  std::optional<Restore> restore;
+  uint64_t records = 0;  // committed since it was opened
+  int attempt = 0;       // of the record it is busy with, when more than 1
+};
+
+struct ProcessorReport {
+  std::string processor, group;
+  std::vector<TaskReport> tasks;
+};
+
+// Answer to a probe. `reason` says in one sentence what is wrong and what to do; it may also comment an OK.
+struct ProbeAnswer {
+  bool ok = false;
+  std::string reason;
+};
+
+// What the HTTP endpoints ask of the running sidecar. Thread-safe. Nothing here may wait: the first group answers from what
+// it has at hand, the second calls `done` exactly once, on any thread, possibly before it returns. A backend that
+// shuts down answers what it still owes with UNAVAILABLE. It outlives the endpoints.
+class QueryBackend {
+ public:
+  virtual ~QueryBackend() = default;
+
+  // The process makes progress (its loop has turned lately); a failing one is restarted by whoever watches it.
+  virtual ProbeAnswer Health() const = 0;
+  // It can take part: member of its group and a worker connected.
+  virtual ProbeAnswer Readiness() const = 0;
+  virtual ProcessorReport Tasks() const = 0;
+  // Names of the stores, in manifest order.
+  virtual std::vector<std::string> Stores() const = 0;
+  // Tasks whose committed state can be read here now, ascending.
+  virtual std::vector<TaskId> ReadableTasks() const = 0;
+
+  // Reads committed state. `store` is an index into Stores(). Without `task`, the one that the key's hash belongs to.
+  // UNAVAILABLE: the task is not open here (restoring, moving): ask again. NOT_FOUND: there is no such task.
+  virtual void GetKey(store::StoreIndex store, Bytes key, std::optional<TaskId> task,
+                      std::function<void(absl::StatusOr<KeyAnswer>)> done) = 0;
+  virtual void Scan(TaskId task, store::ScanRequest range, std::function<void(absl::StatusOr<ScanAnswer>)> done) = 0;
+};
+
+}  // namespace millstream::server
+
+#endif  // MILLSTREAM_SIDECAR_SERVER_QUERY_BACKEND_H_
