@@ -2,7 +2,7 @@
 
 # use_python: afterwards `python` is that environment's, and it finds `millstream` in sdk/python and the built programs on the PATH.
 use_python() {
-  local requirements=$ROOT/tools/dev/requirements.txt python stamp venv
+  local requirements=$ROOT/sdk/python/requirements-test.txt python stamp venv
   python=$(command -v /usr/bin/python3 || command -v python3) || die "no python3 found; it is in tools/packages"
   stamp=$( ("$python" -VV; cat "$requirements") | sha256sum | cut -c1-12)
   venv=$MS_CACHE/venv-$stamp
