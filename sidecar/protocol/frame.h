@@ -59,6 +59,7 @@ class FrameReader {
   size_t capacity_ = 0;
   size_t begin_ = 0;  // first byte not yet given out
   size_t end_ = 0;    // after the last byte received
+  bool sized_ = false;  // the length of the partial frame is known and the block has room for all of it
   absl::Status error_;
 };
 

@@ -1,0 +1,356 @@
+#include "sidecar/protocol/codec.h"
+#include "sidecar/protocol/msgpack_writer.h"
+#include "sidecar/protocol/utf8.h"
+
+namespace millstream::protocol {
+namespace {
+
+using HeaderViews = std::vector<std::pair<std::string_view, MaybeView>>;
+
+// Enough for the numbers of one record, output or op.
+constexpr size_t kTupleHint = 48;
+
+size_t SizeOf(const MaybeView& bytes) { return bytes.has_value() ? bytes->size() : 0; }
+
+// Starts [kind, ...].
+void Begin(MsgpackWriter& out, Kind kind, size_t fields) {
+  out.Array(fields + 1);
+  out.Uint(static_cast<uint64_t>(kind));
+}
+
+void Text(MsgpackWriter& out, std::string_view text) {
+  if (text.size() <= kMaxTextBytes && IsUtf8(text)) return out.Str(text);
+  out.Str(RepairUtf8(text, kMaxTextBytes));
+}
+
+void Texts(MsgpackWriter& out, const std::vector<std::string>& texts) {
+  out.Array(texts.size());
+  for (const std::string& text : texts) Text(out, text);
+}
+
+void HeaderList(MsgpackWriter& out, const HeaderViews& headers) {
+  out.Array(headers.size());
+  for (const auto& [name, value] : headers) {
+    out.Array(2);
+    IsUtf8(name) ? out.Str(name) : out.Bin(name);
+    out.MaybeBin(value);
+  }
+}
+
+void Item(MsgpackWriter& out, const RecordItem& item) {
+  out.Array(8);
+  out.Uint(0);
+  out.Uint(item.input);
+  out.Int(item.offset.value());
+  out.Int(item.timestamp_ms);
+  item.key_index < 0 ? out.Nil() : out.Uint(static_cast<uint64_t>(item.key_index));
+  out.MaybeBin(item.value);
+  item.headers.empty() ? out.Nil() : HeaderList(out, item.headers);
+  out.Uint(item.attempt);
+}
+
+void State(MsgpackWriter& out, const std::vector<Batch::StoreState>& state) {
+  out.Map(state.size());
+  for (const Batch::StoreState& store : state) {
+    out.Uint(store.store);
+    out.Array(store.values.size());
+    for (const StateValue& value : store.values) {
+      switch (value.what) {
+        case StateValue::What::kAbsent: out.Nil(); break;
+        case StateValue::What::kValue: out.Bin(value.value); break;
+        case StateValue::What::kNotPrefetched: out.NotPrefetched(); break;
+      }
+    }
+  }
+}
+
+void Ops(MsgpackWriter& out, const StateOps& ops, bool with_item) {
+  out.Map(ops.size());
+  for (const auto& [store, list] : ops) {
+    out.Uint(store);
+    out.Array(list.size());
+    for (const StateOp& op : list) {
+      out.Array(with_item ? 3 : 2);
+      out.Bin(op.key);
+      out.MaybeBin(op.value);
+      if (with_item) out.Uint(op.item);
+    }
+  }
+}
+
+size_t OpsHint(const StateOps& ops) {
+  size_t hint = 0;
+  for (const auto& [store, list] : ops) {
+    for (const StateOp& op : list) hint += op.key.size() + SizeOf(op.value) + 16;
+  }
+  return hint;
+}
+
+void Output(MsgpackWriter& out, const OutputRecord& output) {
+  const size_t fields = output.partition.has_value() ? 6 : output.headers.empty() ? 4 : 5;
+  out.Array(fields);
+  out.Uint(output.output);
+  out.MaybeBin(output.key);
+  out.MaybeBin(output.value);
+  output.timestamp_ms.has_value() ? out.Int(*output.timestamp_ms) : out.Nil();
+  if (fields >= 5) output.headers.empty() ? out.Nil() : HeaderList(out, output.headers);
+  if (fields >= 6) out.Int(*output.partition);
+}
+
+void FailureMap(MsgpackWriter& out, const Failure& failure) {
+  out.Map(4);
+  out.Str("class");
+  Text(out, failure.failure_class);
+  out.Str("error");
+  Text(out, failure.error);
+  out.Str("message");
+  Text(out, failure.message);
+  out.Str("retriable");
+  out.Bool(failure.retriable);
+}
+
+void NamedTopics(MsgpackWriter& out, const char* list, const std::vector<NamedTopic>& topics) {
+  out.Str(list);
+  out.Array(topics.size());
+  for (const NamedTopic& topic : topics) {
+    out.Map(2);
+    out.Str("name");
+    Text(out, topic.name);
+    out.Str("topic");
+    Text(out, topic.topic);
+  }
+}
+
+void WelcomeOutputs(MsgpackWriter& out, const std::vector<Welcome::Output>& outputs) {
+  out.Str("outputs");
+  out.Array(outputs.size());
+  for (const Welcome::Output& output : outputs) {
+    out.Map(3);
+    out.Str("name");
+    Text(out, output.name);
+    out.Str("topic");
+    Text(out, output.topic);
+    out.Str("max_bytes");
+    out.Int(output.max_bytes);
+  }
+}
+
+void WelcomeStores(MsgpackWriter& out, const std::vector<StoreInfo>& stores) {
+  out.Str("stores");
+  out.Array(stores.size());
+  for (const StoreInfo& store : stores) {
+    out.Map(4);
+    out.Str("name");
+    Text(out, store.name);
+    out.Str("type");
+    Text(out, store.type);
+    out.Str("prefetched");
+    out.Bool(store.prefetched);
+    out.Str("max_value_bytes");
+    out.Int(store.max_value_bytes);
+  }
+}
+
+// [kind, number]: OPEN, CLOSE, CANCEL, PING, PONG.
+void NumberFrame(Kind kind, uint64_t number, std::string* out) {
+  MsgpackWriter writer(out, 0);
+  Begin(writer, kind, 1);
+  writer.Uint(number);
+  writer.Finish();
+}
+
+// Several frames read "..., cursor, error?]": the error is left out when there is none.
+void OptionalError(MsgpackWriter& out, const std::optional<std::string>& error) {
+  if (error.has_value()) Text(out, *error);
+}
+
+MaybeView View(const MaybeBytes& bytes) { return bytes.has_value() ? MaybeView(*bytes) : std::nullopt; }
+
+}  // namespace
+
+void Encode(const Hello& message, std::string* out) {
+  MsgpackWriter writer(out, 256);
+  Begin(writer, Kind::kHello, 1);
+  writer.Map(6 + (message.inputs.has_value() ? 1 : 0) + (message.name.empty() ? 0 : 1));
+  writer.Str("protocol");
+  writer.Array(2);
+  writer.Int(message.min_version);
+  writer.Int(message.max_version);
+  writer.Str("sdk");
+  Text(writer, message.sdk);
+  writer.Str("language");
+  Text(writer, message.language);
+  writer.Str("version");
+  Text(writer, message.version);
+  writer.Str("capabilities");
+  Texts(writer, message.capabilities);
+  if (message.inputs.has_value()) {
+    writer.Str("inputs");
+    Texts(writer, *message.inputs);
+  }
+  writer.Str("parallel");
+  writer.Int(message.parallel);
+  if (!message.name.empty()) {
+    writer.Str("name");
+    Text(writer, message.name);
+  }
+  writer.Finish();
+}
+
+void Encode(const Welcome& message, std::string* out) {
+  MsgpackWriter writer(out, 1024);
+  Begin(writer, Kind::kWelcome, 1);
+  writer.Map(10);
+  writer.Str("protocol");
+  writer.Int(message.version);
+  writer.Str("session");
+  writer.Uint(message.session);
+  writer.Str("processor");
+  Text(writer, message.processor);
+  NamedTopics(writer, "inputs", message.inputs);
+  WelcomeOutputs(writer, message.outputs);
+  WelcomeStores(writer, message.stores);
+  NamedTopics(writer, "joins", message.joins);
+  NamedTopics(writer, "lookups", message.lookups);
+  writer.Str("capabilities");
+  Texts(writer, message.capabilities);
+  writer.Str("limits");
+  writer.Map(4);
+  writer.Str("frame");
+  writer.Uint(message.frame_cap);
+  writer.Str("deadline_ms");
+  writer.Int(message.deadline_ms);
+  writer.Str("min_timestamp");
+  writer.Int(message.min_timestamp_ms);
+  writer.Str("max_timestamp");
+  writer.Int(message.max_timestamp_ms);
+  writer.Finish();
+}
+
+void Encode(const Open& message, std::string* out) {
+  NumberFrame(Kind::kOpen, static_cast<uint64_t>(message.task.value()), out);
+}
+
+void Encode(const Close& message, std::string* out) {
+  NumberFrame(Kind::kClose, static_cast<uint64_t>(message.task.value()), out);
+}
+
+void Encode(const Batch& message, std::string* out) {
+  size_t hint = 0;
+  for (const RecordItem& item : message.items) hint += kTupleHint + SizeOf(item.value);
+  for (std::string_view key : message.keys) hint += key.size() + 5;
+  for (const Batch::StoreState& store : message.state) {
+    for (const StateValue& value : store.values) hint += value.value.size() + 5;
+  }
+  MsgpackWriter writer(out, hint);
+  Begin(writer, Kind::kBatch, 7);
+  writer.Uint(message.seq);
+  writer.Uint(static_cast<uint64_t>(message.task.value()));
+  writer.Uint(message.flags);
+  writer.Array(message.keys.size());
+  for (std::string_view key : message.keys) writer.Bin(key);
+  writer.Array(message.items.size());
+  for (const RecordItem& item : message.items) Item(writer, item);
+  State(writer, message.state);
+  message.watermark_ms.has_value() ? writer.Int(*message.watermark_ms) : writer.Nil();
+  writer.Finish();
+}
+
+void Encode(const Result& message, std::string* out) {
+  size_t hint = OpsHint(message.ops);
+  for (const OutputRecord& output : message.outputs) hint += kTupleHint + SizeOf(output.key) + SizeOf(output.value);
+  MsgpackWriter writer(out, hint);
+  Begin(writer, Kind::kResult, 5);
+  writer.Uint(message.seq);
+  writer.Uint(message.done);
+  message.failure.has_value() ? FailureMap(writer, *message.failure) : writer.Nil();
+  Ops(writer, message.ops, /*with_item=*/false);
+  writer.Array(message.outputs.size());
+  for (const OutputRecord& output : message.outputs) Output(writer, output);
+  writer.Finish();
+}
+
+void Encode(const Cancel& message, std::string* out) { NumberFrame(Kind::kCancel, message.seq, out); }
+
+void Encode(const Get& message, std::string* out) {
+  MsgpackWriter writer(out, 32 * message.keys.size() + OpsHint(message.new_ops));
+  Begin(writer, Kind::kGet, message.new_ops.empty() ? 4 : 5);
+  writer.Uint(message.seq);
+  writer.Uint(message.rid);
+  writer.Uint(message.store);
+  writer.Array(message.keys.size());
+  for (std::string_view key : message.keys) writer.Bin(key);
+  if (!message.new_ops.empty()) Ops(writer, message.new_ops, /*with_item=*/true);
+  writer.Finish();
+}
+
+void Encode(const Values& message, std::string* out) {
+  MsgpackWriter writer(out, 64 * message.values.size());
+  Begin(writer, Kind::kValues, message.error.has_value() ? 4 : 3);
+  writer.Uint(message.seq);
+  writer.Uint(message.rid);
+  writer.Array(message.values.size());
+  for (const MaybeBytes& value : message.values) writer.MaybeBin(View(value));
+  OptionalError(writer, message.error);
+  writer.Finish();
+}
+
+void Encode(const Scan& message, std::string* out) {
+  MsgpackWriter writer(out, OpsHint(message.new_ops));
+  const size_t fields = !message.new_ops.empty() ? 9 : message.cursor.has_value() ? 8 : 7;
+  Begin(writer, Kind::kScan, fields);
+  writer.Uint(message.seq);
+  writer.Uint(message.rid);
+  writer.Uint(message.store);
+  writer.MaybeBin(message.from);
+  writer.MaybeBin(message.to);
+  writer.Uint(message.limit);
+  writer.Bool(message.reverse);
+  if (fields >= 8) writer.MaybeBin(message.cursor);
+  if (fields >= 9) Ops(writer, message.new_ops, /*with_item=*/true);
+  writer.Finish();
+}
+
+void Encode(const Rows& message, std::string* out) {
+  MsgpackWriter writer(out, 64 * message.rows.size());
+  Begin(writer, Kind::kRows, message.error.has_value() ? 5 : 4);
+  writer.Uint(message.seq);
+  writer.Uint(message.rid);
+  writer.Array(message.rows.size());
+  for (const auto& [key, value] : message.rows) {
+    writer.Array(2);
+    writer.Bin(key);
+    writer.Bin(value);
+  }
+  writer.MaybeBin(View(message.cursor));
+  OptionalError(writer, message.error);
+  writer.Finish();
+}
+
+void Encode(const Extend& message, std::string* out) {
+  MsgpackWriter writer(out, 0);
+  Begin(writer, Kind::kExtend, 2);
+  writer.Uint(message.seq);
+  writer.Uint(message.done);
+  writer.Finish();
+}
+
+void Encode(const Ping& message, std::string* out) { NumberFrame(Kind::kPing, message.nonce, out); }
+void Encode(const Pong& message, std::string* out) { NumberFrame(Kind::kPong, message.nonce, out); }
+
+void Encode(const Error& message, std::string* out) {
+  MsgpackWriter writer(out, message.message.size());
+  Begin(writer, Kind::kError, 2);
+  Text(writer, message.code);
+  Text(writer, message.message);
+  writer.Finish();
+}
+
+void Encode(const Goodbye& message, std::string* out) {
+  MsgpackWriter writer(out, message.reason.size());
+  Begin(writer, Kind::kGoodbye, 1);
+  Text(writer, message.reason);
+  writer.Finish();
+}
+
+}  // namespace millstream::protocol
