@@ -16,8 +16,8 @@ def tests_of_program(name, output, passed):
     ran = re.search(r"^\[==========\] (\d+) tests? from .* ran\.", output, re.MULTILINE)
     if not ran:
         return (1, 0, []) if passed else (0, 1, [])
-    skipped = sorted({f"{name}: {test}" for test in re.findall(r"^\[  SKIPPED \] ([\w./]+)", output, re.MULTILINE)})
-    failed = len(set(re.findall(r"^\[  FAILED  \] ([\w./]+)", output, re.MULTILINE)))
+    skipped = sorted({f"{name}: {test}" for test in re.findall(r"^\[  SKIPPED \] ([A-Za-z_][\w./]*)", output, re.MULTILINE)})
+    failed = len(set(re.findall(r"^\[  FAILED  \] ([A-Za-z_][\w./]*)", output, re.MULTILINE)))
     if not passed and failed == 0:
         failed = 1  # all its tests passed, then it ended badly
     ok = re.search(r"^\[  PASSED  \] (\d+) tests?\.", output, re.MULTILINE)
