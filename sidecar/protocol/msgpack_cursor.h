@@ -37,8 +37,14 @@ class MsgpackCursor {
   uint32_t Uint32(const char* field, uint32_t max = std::numeric_limits<uint32_t>::max()) {
     return static_cast<uint32_t>(Uint(field, max));
   }
-  int64_t Int(const char* field, int64_t min = std::numeric_limits<int64_t>::min(),
-              int64_t max = std::numeric_limits<int64_t>::max());
+  int64_t Int(const char* field) {  // the whole range: offsets and timestamps
+    if (end_ - at_ >= 9 && static_cast<uint8_t>(*at_) == 0xcf && static_cast<int8_t>(at_[1]) >= 0) {
+      at_ += 9;
+      return static_cast<int64_t>(Load64(at_ - 8));
+    }
+    return Int(field, std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
+  }
+  int64_t Int(const char* field, int64_t min, int64_t max = std::numeric_limits<int64_t>::max());
   bool Bool(const char* field);
 
   // Bytes: bin or str.
@@ -122,6 +128,11 @@ class MsgpackCursor {
     uint16_t value;
     std::memcpy(&value, from, sizeof(value));
     return __builtin_bswap16(value);
+  }
+  static uint64_t Load64(const char* from) {
+    uint64_t value;
+    std::memcpy(&value, from, sizeof(value));
+    return __builtin_bswap64(value);
   }
   uint64_t SlowUint(const char* field, uint64_t max);
   std::string_view SlowBytes(const char* field);
