@@ -27,8 +27,26 @@ struct EngineOptions {
   int64_t overlay_bytes = 64 << 20;        // staged and committed-not-applied state, all tasks
   int64_t fetched_bytes = 32 << 20;        // records read and not yet sent, all tasks
   uint32_t frame_cap = protocol::kDefaultFrameCap;
-  uint64_t seed = 0;                       // of the first batch sequence number, jitter
+  uint64_t seed = 0;                       // of the first batch sequence number
+  // Largest record (key + value + headers) each output and each changelog takes, in the spec's order; missing ones are
+  // kDefaultRecordBytes. Told to workers in WELCOME and checked again before anything is staged.
+  std::vector<int64_t> output_max_bytes, store_max_bytes;
+  // Timestamps outputs may have.
+  int64_t min_timestamp_ms = -(int64_t{1} << 53), max_timestamp_ms = int64_t{1} << 53;
+
+  // For mutation checks only: switches one rule of engine.md off, so that a test can show that its oracle notices.
+  enum class Mutation : uint8_t {
+    kNone,
+    kR3,  // N+1 appends before N is flushed, and survives the abort of N
+    kR4,  // state goes to disk when its transaction closes, before the commit
+    kR6,  // an unknown outcome is taken for an abort
+    kR7,  // offsets are sent without a generation
+  };
+  Mutation mutation = Mutation::kNone;
 };
+
+// Under the usual limit of a topic (1 MiB) with what the log adds to a record.
+inline constexpr int64_t kDefaultRecordBytes = (1 << 20) - 512;
 
 // What a person wants to know of one task; for /v1/tasks and the status line.
 struct TaskStatus {
@@ -55,7 +73,7 @@ struct EngineStatus {
 // The exactly-once core of one process: see README.md of this folder and engine.md. One thread at a time.
 class Engine {
  public:
-  // `clock` and `metrics` outlive the engine. The first actions (creating the writers) come with the first event.
+  // `clock` and `metrics` outlive the engine. The writers are created with the first TokenChanged.
   static std::unique_ptr<Engine> Create(const EngineOptions& options, const Clock* clock, MetricsRegistry* metrics);
   virtual ~Engine() = default;
 

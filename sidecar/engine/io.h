@@ -36,10 +36,15 @@ struct TaskAssigned { TaskId task; };
 // Give the task up: its transactions are finished or aborted first. Answered by TaskReleased.
 struct TaskRevoked { TaskId task; };
 // The token offsets are sent with from the next transaction on (R7). Comes before the first TaskAssigned.
-struct TokenChanged { log::GroupToken token; };
+// `members`: of the group; the more there are, the less often each commits (transaction.maxPerSecond).
+struct TokenChanged {
+  log::GroupToken token;
+  int members = 1;
+};
 // The group rebalances: finish the open transactions with the old token, begin none. Answered by RebalanceReady.
 struct RebalanceStarted {};
-// This member was expelled (generation void): settle by R6; every task is lost.
+// This member was expelled (generation void): settle by R6; every task is lost, and TaskReleased comes for each when its
+// stores are closed. A new token and new assignments may follow at once.
 struct MembershipLost { absl::Status cause; };
 
 // Where an input starts. `committed`: the group had an offset; otherwise it was resolved from startFrom and is committed
@@ -60,21 +65,26 @@ struct TaskOpened {
 };
 struct TaskClosed { TaskId task; };
 
+// `fetch` in these three: the number of the StartFetch or SeekFetch they are read under. The engine drops those of an earlier
+// one, so a driver that fills it in need not hunt down what is already queued when it carries out a seek. 0: not told.
 struct RecordsRead {
   TaskId task;
   uint32_t input = 0;
   std::vector<log::Record> records;
   Offset next;  // position behind them
+  uint64_t fetch = 0;
 };
 struct EndOfInput {
   TaskId task;
   uint32_t input = 0;
   Offset position;
+  uint64_t fetch = 0;
 };
 struct InputFailed {
   TaskId task;
   uint32_t input = 0;
   absl::Status status;
+  uint64_t fetch = 0;
 };
 
 struct KeysRead {
@@ -92,6 +102,7 @@ struct StateApplied {
   absl::Status status;
 };
 
+// The server checked HELLO and sent WELCOME (WelcomeFor, welcome.h).
 struct WorkerConnected {
   WorkerId worker = 0;
   protocol::Hello hello;
@@ -100,7 +111,7 @@ struct WorkerConnected {
 struct WorkerSent {
   WorkerId worker = 0;
   protocol::WorkerMessage message;
-  std::shared_ptr<const std::string> buffer;
+  std::shared_ptr<const void> buffer;
 };
 // `orderly`: it said GOODBYE first. Anything else counts as a crash.
 struct WorkerDisconnected {
@@ -168,11 +179,13 @@ struct StartFetch {
   TaskId task;
   uint32_t input = 0;
   Offset from;
+  uint64_t fetch = 0;  // never reused; told back by what is read under it
 };
 struct SeekFetch {
   TaskId task;
   uint32_t input = 0;
   Offset to;
+  uint64_t fetch = 0;
 };
 struct PauseFetch {
   TaskId task;
@@ -224,7 +237,7 @@ struct WriterCall {
   enum class What : uint8_t { kCreate, kBegin, kAppend, kFlush, kSendOffsets, kCommit, kAbort };
   WriterName writer = WriterName::kA;
   CallId call = 0;
-  // kCreate: (re-)create the writer under its transactional id and Init it.
+  // kCreate: (re-)create the writer under its transactional id and Init it. Everything else goes to the writer as it is.
   What what = What::kBegin;
   std::vector<log::OutgoingRecord> records;                              // kAppend
   log::GroupToken token;                                                 // kSendOffsets
