@@ -1,0 +1,235 @@
+"""One batch in flight: its decoded frame, what its items staged, and the run of plain handlers over it.
+
+The prefix rule: items run in order; the first that fails ends the batch, what it staged is undone, the items before it
+count. A batch whose RESULT would not fit a frame ends early without failure: the sidecar sends the rest again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Final, Iterator, List, Optional, Protocol, Tuple
+
+from .context import Context
+from .errors import BatchVoided, OutputError, ProtocolError
+from .failures import failure_of
+from .messages import FLAG_TRACE, ITEM_RECORD, RESULT, as_bytes
+from .record import Record
+from .schema import Schema, StorePort
+from .state import MISSING, StateCells
+
+# Signals to a running batch, set by other threads, looked at between items.
+RUN: Final = 0
+GIVE_WAY: Final = 1  # another batch of this worker has waited long enough
+VOID: Final = 2  # cancelled, or the connection ended
+
+# Room for the frame's own fields and a failure message.
+_RESULT_RESERVE: Final = 20 << 10
+# A GET asks for at most so many keys, so that its answer stays small beside the frame cap.
+_MAX_KEYS_PER_GET: Final = 512
+
+ScanPage = Tuple[List[Any], Optional[bytes]]
+NewOps = Optional[Dict[int, List[Tuple[bytes, Optional[bytes], int]]]]
+
+
+class Link(Protocol):
+    """How a batch reaches the sidecar: a session, or the test kit. All calls raise BatchVoided once the batch is void."""
+
+    def get(self, batch: "Batch", store: int, keys: List[bytes]) -> List[Any]: ...
+
+    async def get_async(self, batch: "Batch", store: int, keys: List[bytes]) -> List[Any]: ...
+
+    def scan(
+        self, batch: "Batch", store: int, first: Optional[bytes], last: Optional[bytes], limit: int, reverse: bool,
+        cursor: Optional[bytes], new_ops: NewOps,
+    ) -> ScanPage: ...
+
+    async def scan_async(
+        self, batch: "Batch", store: int, first: Optional[bytes], last: Optional[bytes], limit: int, reverse: bool,
+        cursor: Optional[bytes], new_ops: NewOps,
+    ) -> ScanPage: ...
+
+    def extend(self, batch: "Batch", done: int) -> None: ...
+
+    def result(self, batch: "Batch", message: List[Any]) -> None: ...
+
+
+class Batch:
+    """A BATCH frame, checked. Belongs to the thread that runs it; only `signal` is set from outside."""
+
+    __slots__ = (
+        "schema", "link", "seq", "task", "trace", "keys", "items", "cells", "cells_by_name", "watermark", "signal",
+        "done", "extended", "waiting_since", "finished", "_indexes", "_ops_told", "logs",
+    )
+
+    def __init__(self, message: List[Any], schema: Schema, link: Link) -> None:
+        """`message` is a decoded BATCH frame. Raises ProtocolError if it contradicts WELCOME or itself."""
+        self.schema = schema
+        self.link = link
+        self.seq: int = message[1]
+        self.task: int = message[2]
+        self.trace = bool(message[3] & FLAG_TRACE)
+        self.keys: List[bytes] = [key if type(key) is bytes else as_bytes(key) for key in message[4]]
+        self.items: List[List[Any]] = message[5]
+        self.watermark: Optional[int] = message[7] if len(message) > 7 else None
+        self._check_items()
+        self.cells = self._make_cells(message[6] or {})
+        self.cells_by_name = {cells.port.name: cells for cells in self.cells}
+        self.signal = RUN
+        self.done = 0  # items finished so far, for EXTEND
+        self.extended = 0  # the `done` the sidecar was told last
+        self.waiting_since = 0.0
+        self.finished = False  # RESULT sent; guarded by the session's send lock
+        self._indexes: Optional[Dict[bytes, int]] = None
+        self._ops_told = 0
+        self.logs: List[List[Tuple[Any, bytes, Optional[bytes], Any, int]]] = []
+
+    def _check_items(self) -> None:
+        inputs = len(self.schema.inputs)
+        keys = len(self.keys)
+        for item in self.items:
+            if type(item) is not list or len(item) < 7:
+                if type(item) is list and item and item[0] != ITEM_RECORD:
+                    raise ProtocolError(f"batch {self.seq} has an item of kind {item[0]!r}, which is not supported yet")
+                raise ProtocolError(f"batch {self.seq} has an item that is no record")
+            if item[0] != ITEM_RECORD:
+                raise ProtocolError(f"batch {self.seq} has an item of kind {item[0]!r}, which is not supported yet")
+            port, key = item[1], item[4]
+            if type(port) is not int or not 0 <= port < inputs:
+                raise ProtocolError(f"batch {self.seq} names input {port!r}, there are {inputs}")
+            if key is not None and (type(key) is not int or not 0 <= key < keys):
+                raise ProtocolError(f"batch {self.seq} names key {key!r}, it has {keys}")
+            if type(item[3]) is not int:
+                raise ProtocolError(f"batch {self.seq} has a record without timestamp")
+
+    def _make_cells(self, state: Dict[int, List[Any]]) -> List[StateCells]:
+        stores = self.schema.stores
+        for id, values in state.items():
+            if type(id) is not int or not 0 <= id < len(stores):
+                raise ProtocolError(f"batch {self.seq} has state of store {id!r}, there are {len(stores)}")
+            if type(values) is not list or len(values) != len(self.keys):
+                raise ProtocolError(f"batch {self.seq}: the state of store {stores[id].name!r} is not aligned with its keys")
+        return [StateCells(port, state.get(port.id)) for port in stores]
+
+    def key_index(self, key: bytes) -> Optional[int]:
+        """The place of a key among the batch's keys, None if it is none of them."""
+        indexes = self._indexes
+        if indexes is None:
+            indexes = self._indexes = {known: index for index, known in enumerate(self.keys)}
+        return indexes.get(key)
+
+    # -- reads that need the sidecar
+
+    def get(self, ctx: Any, port: StorePort, keys: List[bytes]) -> List[Any]:
+        values: List[Any] = []
+        for chunk in self._chunks(port, keys):
+            values.extend(self.link.get(self, port.id, chunk))
+        return values
+
+    async def get_async(self, ctx: Any, port: StorePort, keys: List[bytes]) -> List[Any]:
+        values: List[Any] = []
+        for chunk in self._chunks(port, keys):
+            values.extend(await self.link.get_async(self, port.id, chunk))
+        return values
+
+    def scan(
+        self, ctx: Any, store: int, first: Optional[bytes], last: Optional[bytes], limit: int, reverse: bool,
+        cursor: Optional[bytes],
+    ) -> ScanPage:
+        return self.link.scan(self, store, first, last, limit, reverse, cursor, self._new_ops())
+
+    async def scan_async(
+        self, ctx: Any, store: int, first: Optional[bytes], last: Optional[bytes], limit: int, reverse: bool,
+        cursor: Optional[bytes],
+    ) -> ScanPage:
+        return await self.link.scan_async(self, store, first, last, limit, reverse, cursor, self._new_ops())
+
+    def _chunks(self, port: StorePort, keys: List[bytes]) -> Iterator[List[bytes]]:
+        fitting = max(1, min(_MAX_KEYS_PER_GET, self.schema.limits.frame // (port.max_value_bytes + 16)))
+        for at in range(0, len(keys), fitting):
+            yield keys[at : at + fitting]
+
+    def _new_ops(self) -> NewOps:
+        """The writes since the sidecar was last told, by store. Scans need them: it merges them over its own rows."""
+        entries = [entry for log in self.logs for entry in log]
+        fresh = entries[self._ops_told :]
+        self._ops_told = len(entries)
+        if not fresh:
+            return None
+        ops: Dict[int, List[Tuple[bytes, Optional[bytes], int]]] = {}
+        for cells, key, value, _, index in fresh:
+            ops.setdefault(cells.port.id, []).append((key, value, index))
+        return ops
+
+    # -- the outcome
+
+    @property
+    def result_budget(self) -> int:
+        """Bytes of effects that fit one RESULT."""
+        return self.schema.limits.frame - _RESULT_RESERVE
+
+    def send_result(self, done: int, failure: Optional[Dict[str, Any]], outputs: List[Tuple[Any, ...]]) -> None:
+        ops = {cells.port.id: list(cells.writes.items()) for cells in self.cells if cells.writes}
+        self.link.result(self, [RESULT, self.seq, done, failure, ops, outputs])
+
+    def too_large(self, staged: int) -> OutputError:
+        return OutputError(
+            f"the state changes and outputs of this one record have {staged} bytes together, which does not fit a frame "
+            f"of {self.schema.limits.frame} bytes; emit and write less per record"
+        )
+
+
+def undo(log: List[Tuple[Any, bytes, Optional[bytes], Any, int]], mark: int = 0) -> None:
+    """Takes back the writes of `log` from `mark` on, the last first."""
+    while len(log) > mark:
+        cells, key, _, before, _ = log.pop()
+        if before is MISSING:
+            del cells.writes[key]
+        else:
+            cells.writes[key] = before
+
+
+def run_plain(batch: Batch) -> Iterator[None]:
+    """Runs the batch's items with plain handlers and sends its RESULT.
+
+    Yields where it was told to give way to another batch; go on with next(). Raises BatchVoided when the batch no longer
+    counts.
+    """
+    ctx = Context(batch)
+    log, outputs = ctx._log, ctx._outputs
+    batch.logs.append(log)
+    keys, ports, task, budget = batch.keys, batch.schema.inputs, batch.task, batch.result_budget
+    failure = None
+    for index, item in enumerate(batch.items):
+        if batch.signal:
+            if batch.signal == VOID:
+                raise BatchVoided
+            batch.signal = RUN
+            yield
+            if batch.signal == VOID:
+                raise BatchVoided
+        if batch.trace:
+            batch.link.extend(batch, index)
+        key_index = item[4]
+        key = None if key_index is None else keys[key_index]
+        port = ports[item[1]]
+        ctx._index = index
+        ctx._key = key
+        ctx._key_index = key_index
+        ctx.record = record = Record(item, key, task, port)
+        writes_before, outputs_before, staged_before = len(log), len(outputs), ctx._staged
+        try:
+            port.function(ctx, record)
+            if ctx._staged > budget:
+                if ctx._staged - staged_before > budget:
+                    raise batch.too_large(ctx._staged - staged_before)
+                undo(log, writes_before)
+                del outputs[outputs_before:]
+                break
+        except Exception as error:
+            undo(log, writes_before)
+            del outputs[outputs_before:]
+            failure = failure_of(error)
+            break
+        batch.done = index + 1
+    if batch.signal == VOID:
+        raise BatchVoided
+    batch.send_result(batch.done, failure, outputs)

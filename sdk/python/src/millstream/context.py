@@ -1,0 +1,223 @@
+"""What a handler works with: state, outputs, and facts about where it runs.
+
+Plain handlers get a :class:`Context`, async ones an :class:`AsyncContext`. A context belongs to one call of a handler: do
+not keep it, and do not hand it to other threads.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any, Dict, Final, Iterable, List, Mapping, NoReturn, Optional, Tuple, Union
+
+from .errors import OutputError, UndeclaredError
+from .record import Record
+from .schema import OutputPort, did_you_mean, listed
+from .state import AsyncStore, Store
+
+if TYPE_CHECKING:
+    from .batch import Batch
+
+HeaderValue = Union[bytes, str, None]
+Headers = Union[Mapping[str, HeaderValue], Iterable[Tuple[str, HeaderValue]]]
+Timestamp = Union[int, datetime.datetime]
+
+# An output counts its bytes and this many for its framing, a header likewise.
+OUTPUT_OVERHEAD: Final = 32
+HEADER_OVERHEAD: Final = 10
+_MAX_PARTITION: Final = (1 << 31) - 1
+
+
+class BaseContext:
+    """What both kinds share."""
+
+    __slots__ = (
+        "record", "_batch", "_index", "_key", "_key_index", "_log", "_outputs", "_staged", "_ports", "_stores",
+        "_min_timestamp", "_max_timestamp",
+    )
+    record: Record
+
+    def __init__(self, batch: "Batch") -> None:
+        schema = batch.schema
+        self._batch = batch
+        self._index = 0
+        self._key: Optional[bytes] = None
+        self._key_index: Optional[int] = None
+        # (cells, key, new value, value before or MISSING, item index) of every write, to undo and to tell the sidecar.
+        self._log: List[Tuple[Any, bytes, Optional[bytes], Any, int]] = []
+        self._outputs: List[Tuple[Any, ...]] = []
+        self._staged = 0  # bytes of what is in _log and _outputs
+        self._ports = schema.outputs_by_name
+        self._min_timestamp = schema.limits.min_timestamp
+        self._max_timestamp = schema.limits.max_timestamp
+
+    @property
+    def task(self) -> int:
+        """The number of the task, which is the partition of every input."""
+        return self._batch.task
+
+    @property
+    def processor(self) -> str:
+        """The processor's name in the manifest."""
+        return self._batch.schema.processor
+
+    @property
+    def watermark(self) -> Optional[int]:
+        """How far event time has come in this task (milliseconds since 1970), None before the first record counts."""
+        return self._batch.watermark
+
+    def emit(
+        self,
+        output: str,
+        key: Any = None,
+        value: Any = None,
+        headers: Optional[Headers] = None,
+        timestamp: Optional[Timestamp] = None,
+        partition: Optional[int] = None,
+    ) -> None:
+        """Send a record to an output declared in the manifest. It is committed together with the input record.
+
+        `key` and `value` go through the output's codecs; None is a null key or value (a tombstone). `headers` keep order
+        and may repeat when given as pairs. `timestamp` (milliseconds since 1970, or an aware datetime) defaults to that
+        of the record being handled. `partition` overrides the hash of the key.
+
+        Raises UndeclaredError, or OutputError for what cannot be encoded or is beyond the limits.
+        """
+        port = self._ports.get(output)
+        if port is None:
+            self._undeclared("output", output, self._ports)
+        raw_key = raw_value = None
+        size = OUTPUT_OVERHEAD
+        try:
+            if key is not None:
+                raw_key = port.encode_key(key)
+                size += len(raw_key)
+            if value is not None:
+                raw_value = port.encode_value(value)
+                size += len(raw_value)
+        except Exception as error:
+            raise self._unencodable(port, key, value, raw_key, error) from error
+        if timestamp is None:
+            # The record's own; where that is outside the limits the sidecar's clock.
+            timestamp = self.record._item[3]
+            if not self._min_timestamp <= timestamp <= self._max_timestamp:
+                timestamp = None
+        else:
+            timestamp = self._checked_timestamp(port, timestamp)
+        raw_headers = None
+        if headers is not None:
+            raw_headers = self._headers(port, headers)
+            for name, data in raw_headers:
+                size += len(name) + len(data or b"") + HEADER_OVERHEAD
+        if partition is not None and not (type(partition) is int and 0 <= partition <= _MAX_PARTITION):
+            raise OutputError(f"output {output!r}: {partition!r} is not a partition number")
+        if size - OUTPUT_OVERHEAD > port.max_bytes:
+            raise OutputError(
+                f"output {output!r}: key, value and headers have {size - OUTPUT_OVERHEAD} bytes, "
+                f"the limit is {port.max_bytes}"
+            )
+        self._outputs.append((port.id, raw_key, raw_value, timestamp, raw_headers, partition))
+        self._staged += size
+
+    # -- for the handles on state
+
+    def _touch_foreign(self) -> None:
+        """Another key than the record's own is read or written."""
+
+    async def _barrier(self) -> None:
+        """Returns when all earlier items of the batch are done and no later one runs."""
+
+    def _undeclared(self, what: str, name: object, declared: Mapping[str, Any]) -> NoReturn:
+        near = did_you_mean(name, declared)
+        hint = f"; did you mean {near!r}?" if near else "."
+        raise UndeclaredError(
+            f"no {what} {name!r} in the manifest{hint} Declared {what}s: {listed(declared)}. "
+            f"Add it under spec.{what}s to use it"
+        )
+
+    def _checked_timestamp(self, port: OutputPort, timestamp: Timestamp) -> int:
+        if isinstance(timestamp, datetime.datetime):
+            if timestamp.tzinfo is None:
+                raise OutputError(f"output {port.name!r}: timestamp {timestamp} has no time zone")
+            timestamp = round(timestamp.timestamp() * 1000)
+        if type(timestamp) is not int:
+            raise OutputError(
+                f"output {port.name!r}: a timestamp is milliseconds since 1970 as int, or an aware datetime; "
+                f"got {timestamp!r}"
+            )
+        if not self._min_timestamp <= timestamp <= self._max_timestamp:
+            raise OutputError(
+                f"output {port.name!r}: timestamp {timestamp} is outside {self._min_timestamp} to {self._max_timestamp}"
+            )
+        return timestamp
+
+    @staticmethod
+    def _headers(port: OutputPort, headers: Headers) -> List[Tuple[str, Optional[bytes]]]:
+        pairs = headers.items() if isinstance(headers, Mapping) else headers
+        result: List[Tuple[str, Optional[bytes]]] = []
+        try:
+            for name, data in pairs:
+                if type(name) is not str:
+                    raise TypeError(f"a header name is str, not {type(name).__name__}")
+                name.encode("utf-8")
+                if isinstance(data, str):
+                    data = data.encode("utf-8", "surrogateescape")
+                elif data is not None and type(data) is not bytes:
+                    raise TypeError(f"a header value is bytes, str or None, not {type(data).__name__}")
+                result.append((name, data))
+        except (TypeError, ValueError) as error:
+            raise OutputError(f"output {port.name!r}: headers: {error}") from error
+        return result
+
+    @staticmethod
+    def _unencodable(
+        port: OutputPort, key: Any, value: Any, raw_key: Optional[bytes], error: Exception
+    ) -> OutputError:
+        key_failed = key is not None and raw_key is None
+        what, bad, codec = ("key", key, port.key) if key_failed else ("value", value, port.value)
+        return OutputError(
+            f"output {port.name!r}: a {what} of type {type(bad).__name__} cannot be encoded as {codec.name}: {error}"
+        )
+
+
+class Context(BaseContext):
+    """The context of a plain handler."""
+
+    __slots__ = ()
+
+    def __init__(self, batch: "Batch") -> None:
+        super().__init__(batch)
+        self._stores: Dict[str, Store] = {cells.port.name: Store(self, cells) for cells in batch.cells}
+
+    def state(self, store: str) -> Store:
+        """The handle on a store declared in the manifest. Raises UndeclaredError."""
+        try:
+            return self._stores[store]
+        except KeyError:
+            self._undeclared("store", store, self._stores)
+
+
+class AsyncContext(BaseContext):
+    """The context of an async handler: reading state is awaited, everything else is as in :class:`Context`."""
+
+    __slots__ = ("_run",)
+
+    def __init__(self, batch: "Batch") -> None:
+        super().__init__(batch)
+        self._run: Any = None
+        self._stores: Dict[str, AsyncStore] = {}
+
+    def state(self, store: str) -> AsyncStore:
+        """The handle on a store declared in the manifest. Raises UndeclaredError."""
+        handle = self._stores.get(store)
+        if handle is None:
+            cells = self._batch.cells_by_name.get(store)
+            if cells is None:
+                self._undeclared("store", store, self._batch.cells_by_name)
+            handle = self._stores[store] = AsyncStore(self, cells)
+        return handle
+
+    def _touch_foreign(self) -> None:
+        self._run.touch_foreign(self._index)
+
+    async def _barrier(self) -> None:
+        await self._run.barrier(self._index)

@@ -1,0 +1,169 @@
+"""Runs a session's batches: plain handlers in threads, async ones on an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Callable, Dict, Iterator, List, Optional, Tuple
+
+from .async_run import AsyncRun
+from .batch import Batch, run_plain
+from .errors import BatchVoided
+from .session import Session
+
+_Job = Tuple[Batch, Iterator[None]]
+
+
+def run_batches(session: Session, threads: int, any_async: bool, concurrency: int) -> None:
+    """Runs batches until the session ends. What handlers raise beyond Exception (SystemExit ...) comes out of here."""
+    if any_async:
+        asyncio.run(_AsyncExecutor(session, concurrency).run())
+    elif threads == 1:
+        _PlainExecutor(session).run()
+    else:
+        _run_in_threads(session, threads)
+
+
+class _PlainExecutor:
+    """One thread. It takes one batch at a time; the next one is already here, so the socket's round trip costs nothing.
+
+    So that a batch waiting behind a slow one does not pass its deadline, the running batch is told to give way now and
+    then, and the two take turns.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def run(self) -> None:
+        queue = self._session.batches
+        resting: List[_Job] = []  # batches that gave way; at most as many as the session lets in
+        while True:
+            batch = queue.get() if not resting else self._next_or_none()
+            if batch is not None:
+                batch.waiting_since = 0.0
+                job = (batch, run_plain(batch))
+            elif resting:
+                job = resting.pop(0)
+                job[0].waiting_since = 0.0
+            else:
+                queue.put(None)  # for the other threads of this session
+                return
+            if self._step(job):
+                job[0].waiting_since = time.monotonic()
+                resting.append(job)
+
+    def _next_or_none(self) -> Optional[Batch]:
+        """A batch that has not begun goes before those that rest."""
+        queue = self._session.batches
+        if queue.empty():
+            return None
+        batch = queue.get()
+        if batch is None:
+            queue.put(None)
+        return batch
+
+    @staticmethod
+    def _step(job: _Job) -> bool:
+        """True if the batch gave way and is to be gone on with."""
+        try:
+            next(job[1])
+            return True
+        except (StopIteration, BatchVoided):
+            return False
+
+
+def _run_in_threads(session: Session, threads: int) -> None:
+    raised: List[BaseException] = []
+
+    def work() -> None:
+        try:
+            _PlainExecutor(session).run()
+        except BaseException as error:
+            raised.append(error)
+            session.end(goodbye="a handler ended the program")
+
+    workers = [threading.Thread(target=work, name=f"millstream-{n}", daemon=True) for n in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        # In slices: a join without timeout would keep signal handlers from running.
+        while worker.is_alive():
+            worker.join(0.5)
+    if raised:
+        raise raised[0]
+
+
+class _AsyncExecutor:
+    """All batches of the session on one event loop, one coroutine each."""
+
+    def __init__(self, session: Session, concurrency: int) -> None:
+        self._session = session
+        self._concurrency = concurrency
+        self._running: Dict[int, "asyncio.Task[None]"] = {}
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._session.on_void = lambda batch: _call(loop, self._cancel, batch)
+        arrived = asyncio.Event()
+        inbox: List[Optional[Batch]] = []
+        pump = threading.Thread(target=self._pump, args=(loop, inbox, arrived), name="millstream-pump", daemon=True)
+        pump.start()
+        raised: List[BaseException] = []
+        ended = False
+        while not ended and not raised:
+            await arrived.wait()
+            arrived.clear()
+            while inbox:
+                batch = inbox.pop(0)
+                if batch is None:
+                    ended = True
+                else:
+                    self._start(batch, raised, arrived)
+        if raised:
+            self._session.end(goodbye="a handler ended the program")
+        for task in list(self._running.values()):
+            task.cancel()
+        if self._running:
+            await asyncio.wait(list(self._running.values()))
+        if raised:
+            raise raised[0]
+
+    def _pump(
+        self, loop: asyncio.AbstractEventLoop, inbox: List[Optional[Batch]], arrived: asyncio.Event
+    ) -> None:
+        """Carries batches from the reader's queue to the loop."""
+        while True:
+            batch = self._session.batches.get()
+            inbox.append(batch)
+            if not _call(loop, arrived.set) or batch is None:
+                return
+
+    def _start(self, batch: Batch, raised: List[BaseException], arrived: asyncio.Event) -> None:
+        async def run() -> None:
+            batch.waiting_since = 0.0
+            try:
+                await AsyncRun(batch, self._concurrency).run()
+            except (BatchVoided, asyncio.CancelledError):
+                pass
+            except BaseException as error:
+                raised.append(error)
+                arrived.set()
+            finally:
+                self._running.pop(batch.seq, None)
+
+        self._running[batch.seq] = asyncio.get_running_loop().create_task(run())
+
+    def _cancel(self, batch: Batch) -> None:
+        task = self._running.get(batch.seq)
+        if task is not None:
+            task.cancel()
+
+
+def _call(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *args: object) -> bool:
+    try:
+        loop.call_soon_threadsafe(function, *args)
+        return True
+    except RuntimeError:  # closed
+        return False

@@ -1,0 +1,213 @@
+"""What WELCOME declares, joined with what the program declares: the ports that handlers read from and write to.
+
+Built once per session, read-only afterwards, shared by all batches of the session.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
+
+from .codecs import Codec
+from .errors import ConfigError, ProtocolError
+from .messages import DEFAULT_FRAME_CAP, HELLO_FRAME_CAP, MAX_FRAME_CAP, MAX_VERSION, MIN_VERSION
+
+# Where WELCOME tells no bound.
+_NO_BOUND = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class Handler:
+    """One registered function and the codecs of its input."""
+
+    input: str
+    function: Callable[..., Any]
+    is_async: bool
+    key: Codec
+    value: Codec
+
+
+@dataclass(frozen=True)
+class PortCodecs:
+    """The codecs of a store or an output, as the program declares them."""
+
+    key: Codec
+    value: Codec
+
+
+class InputPort:
+    __slots__ = ("id", "name", "topic", "handler", "function", "is_async", "decode_key", "decode_value", "value_codec")
+
+    def __init__(self, id: int, name: str, topic: str, handler: Handler) -> None:
+        self.id = id
+        self.name = name
+        self.topic = topic
+        self.handler = handler
+        self.function = handler.function
+        self.is_async = handler.is_async
+        self.decode_key = handler.key.decode
+        self.decode_value = handler.value.decode
+        self.value_codec = handler.value.name
+
+
+class StorePort:
+    __slots__ = ("id", "name", "key", "value", "max_value_bytes", "prefetched")
+
+    def __init__(self, id: int, name: str, codecs: PortCodecs, max_value_bytes: int, prefetched: bool) -> None:
+        self.id = id
+        self.name = name
+        self.key = codecs.key
+        self.value = codecs.value
+        self.max_value_bytes = max_value_bytes
+        self.prefetched = prefetched
+
+
+class OutputPort:
+    __slots__ = ("id", "name", "topic", "key", "value", "encode_key", "encode_value", "max_bytes")
+
+    def __init__(self, id: int, name: str, topic: str, codecs: PortCodecs, max_bytes: int) -> None:
+        self.id = id
+        self.name = name
+        self.topic = topic
+        self.key = codecs.key
+        self.value = codecs.value
+        self.encode_key = codecs.key.encode
+        self.encode_value = codecs.value.encode
+        self.max_bytes = max_bytes
+
+
+@dataclass(frozen=True)
+class Limits:
+    frame: int = DEFAULT_FRAME_CAP
+    deadline_ms: int = 60_000
+    min_timestamp: int = 0
+    max_timestamp: int = _NO_BOUND
+
+
+class Declarations:
+    """What the program declares: handlers per input, codecs per store and output, defaults."""
+
+    def __init__(self, key: Codec, value: Codec) -> None:
+        self.defaults = PortCodecs(key, value)
+        self.handlers: Dict[str, Handler] = {}
+        self.stores: Dict[str, PortCodecs] = {}
+        self.outputs: Dict[str, PortCodecs] = {}
+
+    @property
+    def any_async(self) -> bool:
+        return any(handler.is_async for handler in self.handlers.values())
+
+
+class Schema:
+    """Ids are indexes into `inputs`, `outputs` and `stores`, as in WELCOME."""
+
+    def __init__(
+        self,
+        processor: str,
+        session: int,
+        inputs: List[InputPort],
+        outputs: List[OutputPort],
+        stores: List[StorePort],
+        limits: Limits,
+    ) -> None:
+        self.processor = processor
+        self.session = session
+        self.inputs = inputs
+        self.outputs = outputs
+        self.stores = stores
+        self.limits = limits
+        self.outputs_by_name = {port.name: port for port in outputs}
+        self.stores_by_name = {port.name: port for port in stores}
+
+    @classmethod
+    def from_welcome(cls, welcome: Any, declared: Declarations) -> "Schema":
+        """Raises ProtocolError for a WELCOME that is none, ConfigError where program and manifest do not fit."""
+        if not isinstance(welcome, dict):
+            raise ProtocolError("WELCOME is not a map")
+        version = welcome.get("protocol")
+        if not isinstance(version, int) or not MIN_VERSION <= version <= MAX_VERSION:
+            raise ConfigError(
+                f"the sidecar chose worker protocol {version!r}, this SDK speaks {MIN_VERSION} to {MAX_VERSION}; "
+                "install a matching version of the millstream package"
+            )
+        try:
+            return cls._from_map(welcome, declared)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ProtocolError(f"WELCOME lacks a field: {type(error).__name__}: {error}") from error
+
+    @classmethod
+    def _from_map(cls, welcome: Mapping[str, Any], declared: Declarations) -> "Schema":
+        refuse_unbuilt(welcome)
+        given = welcome.get("limits") or {}
+        # A cap below the first frames' own would make even HELLO illegal; the upper end bounds what is ever allocated.
+        frame = min(max(int(given.get("frame", DEFAULT_FRAME_CAP)), HELLO_FRAME_CAP), MAX_FRAME_CAP)
+        limits = Limits(
+            frame=frame,
+            deadline_ms=int(given.get("deadline_ms") or 60_000),
+            min_timestamp=int(given.get("min_timestamp", 0)),
+            max_timestamp=int(given.get("max_timestamp", _NO_BOUND)),
+        )
+        check_names(declared, [i["name"] for i in welcome["inputs"]],
+                    [s["name"] for s in welcome["stores"]], [o["name"] for o in welcome["outputs"]])
+        inputs = [
+            InputPort(id, entry["name"], entry.get("topic", entry["name"]), declared.handlers[entry["name"]])
+            for id, entry in enumerate(welcome["inputs"])
+        ]
+        outputs = [
+            OutputPort(id, entry["name"], entry.get("topic", entry["name"]),
+                       declared.outputs.get(entry["name"], declared.defaults), int(entry.get("max_bytes") or frame))
+            for id, entry in enumerate(welcome["outputs"])
+        ]
+        stores = [
+            StorePort(id, entry["name"], declared.stores.get(entry["name"], declared.defaults),
+                      int(entry.get("max_value_bytes") or frame), bool(entry.get("prefetched", True)))
+            for id, entry in enumerate(welcome["stores"])
+        ]
+        return cls(str(welcome.get("processor", "")), int(welcome.get("session", 0)), inputs, outputs, stores, limits)
+
+
+def refuse_unbuilt(welcome: Mapping[str, Any]) -> None:
+    """Names what this version cannot do yet, instead of ignoring it."""
+    for what in ("joins", "lookups"):
+        if welcome.get(what):
+            names = ", ".join(str(entry.get("name")) for entry in welcome[what])
+            raise ConfigError(f"the manifest declares {what} ({names}): not supported yet by the Python SDK")
+    for store in welcome.get("stores", ()):
+        kind = store.get("type", "KeyValue")
+        if kind != "KeyValue":
+            raise ConfigError(f"store {store.get('name')!r} has type {kind}: not supported yet by the Python SDK")
+
+
+def check_names(
+    declared: Declarations, inputs: Sequence[str], stores: Sequence[str], outputs: Sequence[str]
+) -> None:
+    """Raises ConfigError if handlers and codecs of the program do not fit the names of the manifest."""
+    for name in declared.handlers:
+        if name not in inputs:
+            raise ConfigError(
+                f"the program handles input {name!r}, which the manifest does not declare; inputs: {listed(inputs)}"
+            )
+    missing = [name for name in inputs if name not in declared.handlers]
+    if missing:
+        raise ConfigError(
+            f"the manifest declares input {listed(missing)}, for which the program has no handler; add\n"
+            f'  @app.on("{missing[0]}")\n  def handle(ctx, record): ...\n'
+            f"handlers exist for: {listed(declared.handlers)}"
+        )
+    for name in declared.stores:
+        if name not in stores:
+            raise ConfigError(f"app.store({name!r}): no such store in the manifest; stores: {listed(stores)}")
+    for name in declared.outputs:
+        if name not in outputs:
+            raise ConfigError(f"app.output({name!r}): no such output in the manifest; outputs: {listed(outputs)}")
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def did_you_mean(name: object, names: Iterable[str]) -> Optional[str]:
+    import difflib
+
+    close = difflib.get_close_matches(str(name), list(names), n=1)
+    return close[0] if close else None

@@ -1,0 +1,169 @@
+"""One worker process: connects, serves sessions one after the other, reconnects, and stops in good order."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+from typing import Any, Dict, Final, Optional
+
+from . import channel
+from .channel import Channel
+from .errors import ConfigError, NoSidecarError, ProtocolError, RefusedError
+from .executor import run_batches
+from .schema import Declarations
+from .session import Session
+
+log = logging.getLogger("millstream")
+
+_CONNECT_SECONDS: Final = 10.0
+_FIRST_BACKOFF: Final = 0.05
+_LONGEST_BACKOFF: Final = 2.0
+# A session that lived so long, or returned a result, was a good one: the next one is tried without delay.
+_GOOD_SESSION_SECONDS: Final = 5.0
+# A second Ctrl-C sooner than this is the same one seen twice (the terminal signals the whole process group).
+_SAME_INTERRUPT_SECONDS: Final = 0.5
+# ERROR codes that starting again cannot cure.
+_FINAL_REFUSALS: Final = ("version", "protocol", "config", "inputs")
+
+STOP_VARIABLE: Final = "MILLSTREAM_STOP_TIMEOUT"
+
+
+class Worker:
+    """Serves until it is told to stop, or the sidecar stays away for too long. Use once; run() from the main thread.
+
+    `start_seconds` bounds the wait for the first connection, `lost_seconds` that for a sidecar that went away,
+    `stop_seconds` how long it goes on serving after SIGTERM while no GOODBYE comes.
+    """
+
+    def __init__(
+        self, declared: Declarations, *, path: str, name: str, threads: int, ahead: int, concurrency: int,
+        start_seconds: float, lost_seconds: float, stop_seconds: float,
+    ) -> None:
+        self._declared = declared
+        self._path = path
+        self._name = name
+        self._threads = threads
+        self._parallel = threads + ahead
+        self._concurrency = concurrency
+        self._start_seconds = start_seconds
+        self._lost_seconds = lost_seconds
+        self._stop_seconds = stop_seconds
+        self._session: Optional[Session] = None
+        self._stop = threading.Event()
+        self._interrupted_at: Optional[float] = None
+
+    def run(self) -> None:
+        """Returns after an orderly end. Raises NoSidecarError, RefusedError, ConfigError."""
+        restore = self._take_signals()
+        try:
+            self._serve()
+        finally:
+            for number, handler in restore.items():
+                signal.signal(number, handler)
+
+    def stop(self) -> None:
+        """Serve until GOODBYE, for at most `stop_seconds`. Safe from signal handlers and other threads."""
+        if self._stop.is_set():
+            return
+        self._stop.set()
+        timer = threading.Timer(self._stop_seconds, self._leave)
+        timer.daemon = True
+        timer.start()
+
+    # -- sessions
+
+    def _serve(self) -> None:
+        wait_until = time.monotonic() + self._start_seconds
+        backoff = _FIRST_BACKOFF
+        connected_once = False
+        while not self._stop.is_set():
+            began = time.monotonic()
+            try:
+                results = self._one_session()
+            except (NoSidecarError, ConnectionError, RefusedError, ProtocolError) as error:
+                self._give_up_or_log(error, wait_until, connected_once)
+            else:
+                connected_once = True
+                if self._stop.is_set():
+                    return
+                now = time.monotonic()
+                wait_until = now + self._lost_seconds
+                if results or now - began > _GOOD_SESSION_SECONDS:
+                    backoff = _FIRST_BACKOFF
+            # Jitter, so that the workers of a pod do not all knock at once.
+            self._stop.wait(backoff * random.uniform(0.5, 1.0))
+            backoff = min(backoff * 2, _LONGEST_BACKOFF)
+
+    def _one_session(self) -> int:
+        """Serves one connection to its end; the number of results it returned."""
+        connection = Channel.connect(self._path, _CONNECT_SECONDS)
+        try:
+            session = Session.open(connection, self._declared, self._name, self._parallel)
+        except BaseException:
+            connection.release()
+            raise
+        self._session = session
+        log.info("connected to %s, processor %s, session %s", self._path, session.schema.processor, session.schema.session)
+        session.start()
+        try:
+            run_batches(session, self._threads, self._declared.any_async, self._concurrency)
+        finally:
+            session.end(goodbye="the worker ends")
+            session.join()
+            self._session = None
+        level = logging.INFO if session.said_goodbye or self._stop.is_set() else logging.WARNING
+        log.log(level, "session %s ended: %s", session.schema.session, session.end_reason)
+        return session.results
+
+    def _give_up_or_log(self, error: Exception, wait_until: float, connected_once: bool) -> None:
+        if isinstance(error, RefusedError) and any(word in error.code for word in _FINAL_REFUSALS):
+            raise error
+        if time.monotonic() >= wait_until:
+            if isinstance(error, NoSidecarError):
+                raise NoSidecarError(missing_sidecar(self._path, connected_once, self._lost_seconds)) from error
+            raise error
+        log.debug("no session yet: %s", error)
+
+    # -- stopping
+
+    def _leave(self) -> None:
+        session = self._session
+        if session is not None:
+            session.end(goodbye="the worker was told to stop")
+
+    def _take_signals(self) -> Dict[int, Any]:
+        if threading.current_thread() is not threading.main_thread():
+            return {}
+        return {
+            number: signal.signal(number, handler)
+            for number, handler in ((signal.SIGTERM, self._on_terminate), (signal.SIGINT, self._on_interrupt))
+        }
+
+    def _on_terminate(self, number: int, frame: Optional[FrameType]) -> None:
+        self.stop()
+
+    def _on_interrupt(self, number: int, frame: Optional[FrameType]) -> None:
+        now = time.monotonic()
+        if self._interrupted_at is not None and now - self._interrupted_at > _SAME_INTERRUPT_SECONDS:
+            raise SystemExit(130)
+        self._interrupted_at = self._interrupted_at or now
+        self.stop()
+
+
+def missing_sidecar(path: str, connected_once: bool, lost_seconds: float) -> str:
+    """What to do when nobody listens; with the name of the program that was started."""
+    script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "program.py"
+    if connected_once:
+        return f"the sidecar at {path} went away and did not come back within {lost_seconds:g} s"
+    return f"no sidecar at {path}; run: millstream run -f processor.yaml -- python {script}"
+
+
+def managed() -> bool:
+    """Whether somebody (millstream run, the operator) told this process where the socket is: then it is worth waiting."""
+    return bool(os.environ.get(channel.SOCKET_VARIABLE))
