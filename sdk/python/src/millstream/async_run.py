@@ -136,7 +136,7 @@ class AsyncRun:
         except BaseException as raised:
             error = raised
         if self._contexts[index] is not ctx:
-            self._cancelled.discard(asyncio.current_task())  # type: ignore[arg-type]
+            self._cancelled.discard(asyncio.current_task())
             return
         del self._calls[index]
         if error is None and ctx._staged > self._batch.result_budget:
@@ -243,5 +243,8 @@ class AsyncRun:
             done += 1
         for index in range(self._failed - 1, done - 1, -1):
             undo(self._batch.logs[index])
-        failure = failure_of(self._error) if self._error is not None and done == self._failed else None
+        failure = None
+        if self._error is not None and done == self._failed:
+            failure = failure_of(self._error)
+            self._batch.error = self._error
         self._batch.send_result(done, failure, outputs)

@@ -11,7 +11,7 @@ from typing import Any, Dict, Final, Iterator, List, Optional, Protocol, Tuple
 from .context import Context
 from .errors import BatchVoided, OutputError, ProtocolError
 from .failures import failure_of
-from .messages import FLAG_TRACE, ITEM_RECORD, RESULT, as_bytes
+from .messages import DEFAULT_FRAME_CAP, FLAG_TRACE, ITEM_RECORD, RESULT, as_bytes
 from .record import Record
 from .schema import Schema, StorePort
 from .state import MISSING, StateCells
@@ -57,7 +57,7 @@ class Batch:
 
     __slots__ = (
         "schema", "link", "seq", "task", "trace", "keys", "items", "cells", "cells_by_name", "watermark", "signal",
-        "done", "extended", "waiting_since", "finished", "_indexes", "_ops_told", "logs",
+        "done", "extended", "waiting_since", "finished", "error", "_indexes", "_ops_told", "logs",
     )
 
     def __init__(self, message: List[Any], schema: Schema, link: Link) -> None:
@@ -78,6 +78,7 @@ class Batch:
         self.extended = 0  # the `done` the sidecar was told last
         self.waiting_since = 0.0
         self.finished = False  # RESULT sent; guarded by the session's send lock
+        self.error: Optional[Exception] = None  # what item `done` raised, for the test kit
         self._indexes: Optional[Dict[bytes, int]] = None
         self._ops_told = 0
         self.logs: List[List[Tuple[Any, bytes, Optional[bytes], Any, int]]] = []
@@ -164,7 +165,7 @@ class Batch:
     @property
     def result_budget(self) -> int:
         """Bytes of effects that fit one RESULT."""
-        return self.schema.limits.frame - _RESULT_RESERVE
+        return min(self.schema.limits.frame, DEFAULT_FRAME_CAP) - _RESULT_RESERVE
 
     def send_result(self, done: int, failure: Optional[Dict[str, Any]], outputs: List[Tuple[Any, ...]]) -> None:
         ops = {cells.port.id: list(cells.writes.items()) for cells in self.cells if cells.writes}
@@ -228,6 +229,7 @@ def run_plain(batch: Batch) -> Iterator[None]:
             undo(log, writes_before)
             del outputs[outputs_before:]
             failure = failure_of(error)
+            batch.error = error
             break
         batch.done = index + 1
     if batch.signal == VOID:

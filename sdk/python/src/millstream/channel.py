@@ -74,7 +74,7 @@ class Channel:
             if len(payload) > self.frame_cap:
                 raise ProtocolError(
                     f"a {messages.NAMES.get(message[0])} of {len(payload)} bytes is over the frame cap of "
-                    f"{self.frame_cap} bytes", code="oversized",
+                    f"{self.frame_cap} bytes", code="FrameTooLarge",
                 )
             try:
                 self._socket.sendall(self._encoder.prefix(payload) + payload)
@@ -100,7 +100,7 @@ class Channel:
 
     def _read(self, size: int, at_frame_start: bool = False) -> bytes:
         try:
-            data = self._reader.read(size)
+            data: bytes = self._reader.read(size)
         except (OSError, ValueError) as error:
             raise ConnectionError(f"reading from the sidecar failed: {error}") from error
         if len(data) < size:

@@ -21,9 +21,9 @@ HeaderValue = Union[bytes, str, None]
 Headers = Union[Mapping[str, HeaderValue], Iterable[Tuple[str, HeaderValue]]]
 Timestamp = Union[int, datetime.datetime]
 
-# An output counts its bytes and this many for its framing, a header likewise.
-OUTPUT_OVERHEAD: Final = 32
-HEADER_OVERHEAD: Final = 10
+# An output counts its bytes and this many for its framing, a header likewise (see state.OP_OVERHEAD).
+OUTPUT_OVERHEAD: Final = 160
+HEADER_OVERHEAD: Final = 64
 _MAX_PARTITION: Final = (1 << 31) - 1
 
 
@@ -86,7 +86,7 @@ class BaseContext:
         if port is None:
             self._undeclared("output", output, self._ports)
         raw_key = raw_value = None
-        size = OUTPUT_OVERHEAD
+        size = 0
         try:
             if key is not None:
                 raw_key = port.encode_key(key)
@@ -96,27 +96,27 @@ class BaseContext:
                 size += len(raw_value)
         except Exception as error:
             raise self._unencodable(port, key, value, raw_key, error) from error
+        time: Optional[int]
         if timestamp is None:
             # The record's own; where that is outside the limits the sidecar's clock.
-            timestamp = self.record._item[3]
-            if not self._min_timestamp <= timestamp <= self._max_timestamp:
-                timestamp = None
+            own: int = self.record._item[3]
+            time = own if self._min_timestamp <= own <= self._max_timestamp else None
         else:
-            timestamp = self._checked_timestamp(port, timestamp)
+            time = self._checked_timestamp(port, timestamp)
         raw_headers = None
         if headers is not None:
             raw_headers = self._headers(port, headers)
             for name, data in raw_headers:
-                size += len(name) + len(data or b"") + HEADER_OVERHEAD
+                size += len(name.encode()) + len(data or b"")
+            self._staged += len(raw_headers) * HEADER_OVERHEAD
         if partition is not None and not (type(partition) is int and 0 <= partition <= _MAX_PARTITION):
             raise OutputError(f"output {output!r}: {partition!r} is not a partition number")
-        if size - OUTPUT_OVERHEAD > port.max_bytes:
+        if size > port.max_bytes:
             raise OutputError(
-                f"output {output!r}: key, value and headers have {size - OUTPUT_OVERHEAD} bytes, "
-                f"the limit is {port.max_bytes}"
+                f"output {output!r}: key, value and headers have {size} bytes, the limit is {port.max_bytes}"
             )
-        self._outputs.append((port.id, raw_key, raw_value, timestamp, raw_headers, partition))
-        self._staged += size
+        self._outputs.append((port.id, raw_key, raw_value, time, raw_headers, partition))
+        self._staged += size + OUTPUT_OVERHEAD
 
     # -- for the handles on state
 

@@ -25,7 +25,7 @@ class NoSidecarError(MillstreamError):
 class ProtocolError(MillstreamError):
     """The sidecar sent something that is not the worker protocol. The connection is closed and made anew."""
 
-    def __init__(self, message: str, code: str = "bad_frame") -> None:
+    def __init__(self, message: str, code: str = "BadFrame") -> None:
         super().__init__(message)
         self.code = code
 

@@ -63,13 +63,15 @@ class _PlainExecutor:
             queue.put(None)
         return batch
 
-    @staticmethod
-    def _step(job: _Job) -> bool:
+    def _step(self, job: _Job) -> bool:
         """True if the batch gave way and is to be gone on with."""
         try:
             next(job[1])
             return True
-        except (StopIteration, BatchVoided):
+        except StopIteration:
+            return False
+        except BatchVoided:
+            self._session.forget(job[0])
             return False
 
 
@@ -105,7 +107,11 @@ class _AsyncExecutor:
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
-        self._session.on_void = lambda batch: _call(loop, self._cancel, batch)
+
+        def cancel_soon(batch: Batch) -> None:
+            _call(loop, self._cancel, batch)
+
+        self._session.on_void = cancel_soon
         arrived = asyncio.Event()
         inbox: List[Optional[Batch]] = []
         pump = threading.Thread(target=self._pump, args=(loop, inbox, arrived), name="millstream-pump", daemon=True)
@@ -146,7 +152,7 @@ class _AsyncExecutor:
             try:
                 await AsyncRun(batch, self._concurrency).run()
             except (BatchVoided, asyncio.CancelledError):
-                pass
+                self._session.forget(batch)
             except BaseException as error:
                 raised.append(error)
                 arrived.set()

@@ -85,7 +85,7 @@ def frame_length(prefix: bytes, cap: int) -> int:
     """The payload length a frame announces; refused over `cap` before anything is allocated."""
     length: int = _LENGTH.unpack(prefix)[0]
     if length > cap:
-        raise ProtocolError(f"frame of {length} bytes is over the cap of {cap} bytes", code="oversized")
+        raise ProtocolError(f"frame of {length} bytes is over the cap of {cap} bytes", code="FrameTooLarge")
     if length == 0:
         raise ProtocolError("empty frame")
     return length

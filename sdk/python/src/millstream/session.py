@@ -28,6 +28,8 @@ HANDSHAKE_SECONDS: Final = 30.0
 _BEATS_PER_DEADLINE: Final = 4
 _LONGEST_BEAT: Final = 5.0
 _SHORTEST_BEAT: Final = 0.02
+# The sidecar takes 1024 unanswered requests from a worker.
+_MAX_OPEN_REQUESTS: Final = 512
 # Far beyond any batch deadline: a sidecar that answers no GET for so long is not coming back.
 _ANSWER_SECONDS: Final = 600.0
 
@@ -85,6 +87,7 @@ class Session:
         self.on_void: Callable[[Batch], None] = lambda batch: None
         self.said_goodbye = False
         self.end_reason = ""
+        self._leaving = False  # GOODBYE was said by either side: disconnect once nothing is in flight
         self.results = 0
         self._channel = channel
         self._parallel = parallel
@@ -92,6 +95,7 @@ class Session:
         self._tasks: Set[int] = set()
         self._answers: Dict[int, _Answer] = {}
         self._next_rid = 1
+        self._asking = asyncio.Semaphore(_MAX_OPEN_REQUESTS)  # of coroutines; a thread has one at a time
         self._lock = threading.Lock()  # guards _in_flight, _answers, _next_rid, _ended
         self._ended = threading.Event()
         self._reader = threading.Thread(target=self._read, name="millstream-reader", daemon=True)
@@ -150,13 +154,24 @@ class Session:
         self._keeper.join()
         self._channel.release()
 
-    @property
-    def ended(self) -> bool:
-        return self._ended.is_set()
+    def leave(self, reason: str) -> None:
+        """Asks for nothing more: what is in flight is served, then the connection ends. Safe from any thread."""
+        try:
+            self._channel.send([messages.GOODBYE, reason])
+        except (MillstreamError, ConnectionError):
+            pass
+        self._close_when_idle()
 
-    @property
-    def idle(self) -> bool:
-        return not self._in_flight
+    def forget(self, batch: Batch) -> None:
+        """Called by the executor for a batch that became void: the sidecar waits for a RESULT, any, before it goes on."""
+        with self._lock:
+            known = self._in_flight.pop(batch.seq, None) is not None
+        if known and not self._ended.is_set():
+            try:
+                self._channel.send([messages.RESULT, batch.seq, 0, None, {}, []])
+            except (MillstreamError, ConnectionError):
+                pass  # the reader sees it too
+        self._close_if_left()
 
     # -- Link
 
@@ -166,8 +181,9 @@ class Session:
 
     async def get_async(self, batch: Batch, store: int, keys: List[bytes]) -> List[Any]:
         loop = asyncio.get_running_loop()
-        answer = self._ask(batch, lambda rid: [messages.GET, batch.seq, rid, store, keys], loop)
-        return self._values(await answer.wait_async(), len(keys))
+        async with self._asking:
+            answer = self._ask(batch, lambda rid: [messages.GET, batch.seq, rid, store, keys], loop)
+            return self._values(await answer.wait_async(), len(keys))
 
     def scan(
         self, batch: Batch, store: int, first: Optional[bytes], last: Optional[bytes], limit: int, reverse: bool,
@@ -181,8 +197,9 @@ class Session:
         cursor: Optional[bytes], new_ops: NewOps,
     ) -> ScanPage:
         frame = self._scan_frame(batch, store, first, last, limit, reverse, cursor, new_ops)
-        answer = self._ask(batch, frame, asyncio.get_running_loop())
-        return self._page(await answer.wait_async())
+        async with self._asking:
+            answer = self._ask(batch, frame, asyncio.get_running_loop())
+            return self._page(await answer.wait_async())
 
     def extend(self, batch: Batch, done: int) -> None:
         batch.extended = done
@@ -208,6 +225,7 @@ class Session:
             self.end(error=error)
             raise BatchVoided from error
         self.results += 1
+        self._close_if_left()
 
     # -- asking
 
@@ -292,7 +310,7 @@ class Session:
             if answer is not None:  # else its batch was cancelled meanwhile
                 answer.complete(frame)
         elif kind == messages.CANCEL:
-            self._void([frame[1]])
+            self._void([frame[1]])  # the executor ends it with forget()
         elif kind == messages.OPEN:
             self._tasks.add(frame[1])
         elif kind == messages.CLOSE:
@@ -308,7 +326,7 @@ class Session:
         elif kind == messages.GOODBYE:
             self.said_goodbye = True
             self.end_reason = f"the sidecar said goodbye: {frame[1]}"
-            return False
+            self._close_when_idle()
         elif kind != messages.PONG:
             raise ProtocolError(f"unexpected {messages.NAMES[kind]}")
         return True
@@ -325,9 +343,17 @@ class Session:
         batch.waiting_since = time.monotonic()
         self.batches.put(batch)
 
+    def _close_when_idle(self) -> None:
+        self._leaving = True
+        self._close_if_left()
+
+    def _close_if_left(self) -> None:
+        if self._leaving and not self._in_flight:
+            self._channel.close()
+
     def _void(self, seqs: List[int]) -> None:
         with self._lock:
-            batches = [batch for seq in seqs if (batch := self._in_flight.pop(seq, None))]
+            batches = [batch for seq in seqs if (batch := self._in_flight.get(seq))]
             for batch in batches:
                 batch.signal = VOID
             rids = [rid for rid, answer in self._answers.items() if answer.seq in seqs]
@@ -343,6 +369,7 @@ class Session:
             seqs = list(self._in_flight)
         self._void(seqs)
         with self._lock:
+            self._in_flight.clear()
             answers = list(self._answers.values())
             self._answers.clear()
         for answer in answers:
@@ -379,7 +406,7 @@ class Session:
 
 def _tell(channel: Channel, error: Exception) -> None:
     """ERROR to the sidecar, which keeps the first one and shows it."""
-    code = error.code if isinstance(error, ProtocolError) else "config"
+    code = error.code if isinstance(error, ProtocolError) else "WorkerFailed"
     try:
         channel.send([messages.ERROR, code, str(error)[:4096]])
     except (MillstreamError, ConnectionError):

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from .context import BaseContext
 
 MISSING: Final[Any] = object()
-# A write counts its bytes and this many for its framing.
-OP_OVERHEAD: Final = 16
+# A write counts its bytes and this many for its framing. It is more than the framing takes: so many also keep a full
+# frame below the protocol's bound of 1,048,576 list elements.
+OP_OVERHEAD: Final = 64
 
 Row = Tuple[Any, Any]
 

@@ -29,7 +29,9 @@ _GOOD_SESSION_SECONDS: Final = 5.0
 # A second Ctrl-C sooner than this is the same one seen twice (the terminal signals the whole process group).
 _SAME_INTERRUPT_SECONDS: Final = 0.5
 # ERROR codes that starting again cannot cure.
-_FINAL_REFUSALS: Final = ("version", "protocol", "config", "inputs")
+_FINAL_REFUSALS: Final = ("VersionMismatch", "Refused", "NotAllowed")
+# After the bound for stopping the worker says GOODBYE and serves what is in flight for so long.
+_LEAVE_SECONDS: Final = 5.0
 
 STOP_VARIABLE: Final = "MILLSTREAM_STOP_TIMEOUT"
 
@@ -122,8 +124,10 @@ class Worker:
         return session.results
 
     def _give_up_or_log(self, error: Exception, wait_until: float, connected_once: bool) -> None:
-        if isinstance(error, RefusedError) and any(word in error.code for word in _FINAL_REFUSALS):
-            raise error
+        if isinstance(error, RefusedError):
+            if error.code in _FINAL_REFUSALS:
+                raise ConfigError(f"the sidecar refuses this program: {error} ({error.code})") from error
+            log.warning("the sidecar refuses this worker for now: %s (%s)", error, error.code)
         if time.monotonic() >= wait_until:
             if isinstance(error, NoSidecarError):
                 raise NoSidecarError(missing_sidecar(self._path, connected_once, self._lost_seconds)) from error
@@ -135,7 +139,10 @@ class Worker:
     def _leave(self) -> None:
         session = self._session
         if session is not None:
-            session.end(goodbye="the worker was told to stop")
+            session.leave("the worker was told to stop")
+            timer = threading.Timer(_LEAVE_SECONDS, session.end)
+            timer.daemon = True
+            timer.start()
 
     def _take_signals(self) -> Dict[int, Any]:
         if threading.current_thread() is not threading.main_thread():
