@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# ./dev bench [NAME...]: every program $BUILD/bin/*_bench and every script bench/*.py, or the named ones. See bench/README.md.
+set -euo pipefail
+. tools/dev/lib.sh
+. tools/dev/packages.sh
+. tools/dev/build.sh
+. tools/dev/python.sh
+need_packages build test
+build_programs
+use_python
+
+wanted() { [[ $# == 1 || " ${*:2} " == *" $1 "* ]]; }
+
+echo "machine: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(cores) cores, $(free -m | awk '/^Mem/ {print $2}') MB"
+echo "load before: $(cut -d' ' -f1-3 /proc/loadavg)"
+for program in "$BUILD"/bin/*_bench; do
+  name=$(basename "$program" _bench)
+  wanted "$name" "$@" || continue
+  say "$name"
+  "$program"
+done
+for script in bench/*.py; do
+  [[ -e $script ]] || continue
+  name=$(basename "$script" .py)
+  wanted "$name" "$@" || continue
+  say "$name"
+  python "$script"
+done
+echo "load after: $(cut -d' ' -f1-3 /proc/loadavg)"

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# what README and docs show: every command and program is run; generated pages are current
+. "$(dirname "${BASH_SOURCE[0]}")/../part.sh"
+need_packages build test
+build_programs
+use_python
+run_simple "docs/reference/manifest.md is current" python tools/docs/manifest.py --check
+mapfile -t documents < <(git -c "safe.directory=*" ls-files -- '*.md' | xargs grep -l '^```console' | sort)
+run_counted python tools/dev/run_docs.py "${documents[@]}"
