@@ -1,0 +1,74 @@
+#ifndef MILLSTREAM_SIDECAR_STORE_DATABASE_H_
+#define MILLSTREAM_SIDECAR_STORE_DATABASE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "rocksdb/db.h"
+#include "rocksdb/write_batch.h"
+#include "sidecar/store/state_environment_impl.h"
+#include "sidecar/store/unflushed_ledger.h"
+
+// Internal to sidecar/store.
+namespace millstream::store {
+
+// One open RocksDB database with the options that make it a task's: WAL off, atomic flush, shared cache and memtable budget.
+// Thread-safe, except that one Write runs at a time.
+class Database {
+ public:
+  // Opens or creates it with the default family and `families`. `damaged` is set if the files there are not a database this
+  // build can read (the status says why); other errors are the machine's. Families beyond `families` are opened and listed
+  // in extra_families().
+  static absl::StatusOr<std::shared_ptr<Database>> Open(StateEnvironment::Impl* environment, const std::string& path,
+                                                        const std::vector<std::string>& families, bool* damaged);
+  // Closes without flushing.
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  rocksdb::DB* db() const { return db_.get(); }
+  rocksdb::ColumnFamilyHandle* default_family() const { return handles_.front(); }
+  // Aligned with the `families` of Open.
+  rocksdb::ColumnFamilyHandle* family(size_t index) const { return handles_[index + 1]; }
+  const std::vector<std::string>& extra_families() const { return extra_families_; }
+  const std::string& path() const { return path_; }
+
+  // Writes the batch as a whole. `bytes` is what it counts for unflushed_bytes. After an error nothing of it is visible; once
+  // there is space again on a full disk the next Write succeeds.
+  absl::Status Write(rocksdb::WriteBatch* batch, int64_t bytes);
+  // Everything written so far is on disk when it returns OK.
+  absl::Status Flush();
+  // Starts a flush unless one is under way. Like Flush, does nothing once closed.
+  void FlushInBackground();
+  // Waits for flushes under way and lets go of the files. Nothing but the two above may be called after it.
+  void Close();
+  // Empties a family that has rows. After an error the database can only be closed.
+  absl::Status Empty(size_t index);
+  int64_t unflushed_bytes() const { return ledger_->bytes(); }
+  int64_t ApproximateBytes() const;
+
+ private:
+  class Listener;
+  Database(std::string path, std::shared_ptr<UnflushedLedger> ledger) : path_(std::move(path)), ledger_(std::move(ledger)) {}
+  rocksdb::Status OpenFiles(StateEnvironment::Impl* environment, const std::vector<std::string>& families);
+  // After an error that stopped the database (full disk): tries to set it going again.
+  rocksdb::Status Resume(const rocksdb::Status& cause);
+
+  const std::string path_;
+  const std::shared_ptr<UnflushedLedger> ledger_;
+  std::shared_ptr<Listener> listener_;
+  absl::Mutex closing_;  // shared by flushes, which others' writes may ask for at any time; exclusive for Close
+  std::unique_ptr<rocksdb::DB> db_;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles_;
+  std::vector<std::string> extra_families_;
+};
+
+}  // namespace millstream::store
+
+#endif  // MILLSTREAM_SIDECAR_STORE_DATABASE_H_

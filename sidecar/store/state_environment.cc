@@ -1,0 +1,99 @@
+#include "sidecar/store/state_environment.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "common/base/log_line.h"
+#include "common/base/status.h"
+#include "sidecar/store/database.h"
+#include "sidecar/store/state_environment_impl.h"
+
+namespace millstream::store {
+namespace {
+
+// engine.md, "Disk": what a kill -9 may cost to replay, over all tasks of a process.
+constexpr int64_t kMaxUnflushedBytes = 64 << 20;
+// A flush takes a while; started here it is usually done before the bound is reached.
+constexpr double kSoftFraction = 0.625;
+
+// RocksDB's warnings and errors as log lines of ours; no LOG file per database.
+class LineLogger : public rocksdb::Logger {
+ public:
+  LineLogger() : rocksdb::Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
+  using rocksdb::Logger::Logv;
+  void LogHeader(const char*, va_list) override {}
+  void Logv(const char*, va_list) override {}
+  void Logv(const rocksdb::InfoLogLevel level, const char* format, va_list arguments) override {
+    if (level < rocksdb::InfoLogLevel::WARN_LEVEL || level == rocksdb::InfoLogLevel::HEADER_LEVEL) return;
+    char text[1024];
+    vsnprintf(text, sizeof(text), format, arguments);
+    LogWarning("rocksdb", {{"says", std::string(text)}});
+  }
+};
+
+}  // namespace
+
+StateEnvironment::Impl::Impl(const StateMemory& memory)
+    : memtable_bytes(memory.memtable_bytes),
+      block_cache(rocksdb::NewLRUCache(memory.block_cache_bytes, /*num_shard_bits=*/4, /*strict_capacity_limit=*/false,
+                                       /*high_pri_pool_ratio=*/0.5)),
+      write_buffers(std::make_shared<rocksdb::WriteBufferManager>(memory.memtable_bytes)),
+      logger(std::make_shared<LineLogger>()) {
+  // The process's threads for flushes and compactions, shared by all databases.
+  rocksdb::Env::Default()->SetBackgroundThreads(1, rocksdb::Env::HIGH);
+  rocksdb::Env::Default()->SetBackgroundThreads(1, rocksdb::Env::LOW);
+}
+
+bool StateEnvironment::Impl::Above(double fraction) const {
+  return static_cast<double>(write_buffers->memory_usage()) > fraction * static_cast<double>(memtable_bytes) ||
+         static_cast<double>(unflushed_bytes.load(std::memory_order_relaxed)) > fraction * kMaxUnflushedBytes;
+}
+
+void StateEnvironment::Impl::Register(const std::shared_ptr<Database>& database) {
+  absl::MutexLock lock(&mutex_);
+  databases_.erase(std::remove_if(databases_.begin(), databases_.end(), [](const auto& weak) { return weak.expired(); }),
+                   databases_.end());
+  databases_.push_back(database);
+}
+
+std::vector<std::shared_ptr<Database>> StateEnvironment::Impl::ByUnflushedBytes() {
+  std::vector<std::pair<int64_t, std::shared_ptr<Database>>> found;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& weak : databases_) {
+      if (auto database = weak.lock(); database && database->unflushed_bytes() > 0) {
+        found.emplace_back(database->unflushed_bytes(), std::move(database));
+      }
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::shared_ptr<Database>> databases;
+  for (auto& [bytes, database] : found) databases.push_back(std::move(database));
+  return databases;
+}
+
+absl::Status StateEnvironment::Impl::MakeRoom() {
+  if (!Above(kSoftFraction)) return absl::OkStatus();
+  const auto databases = ByUnflushedBytes();
+  if (!Above(1)) {
+    if (!databases.empty()) databases.front()->FlushInBackground();
+    return absl::OkStatus();
+  }
+  // Each at most once: what is above the bound after that is held by reads under way and ends with them.
+  for (const auto& database : databases) {
+    MS_RETURN_IF_ERROR(database->Flush());
+    if (!Above(1)) break;
+  }
+  return absl::OkStatus();
+}
+
+StateEnvironment::StateEnvironment(const StateMemory& memory) : impl_(std::make_unique<Impl>(memory)) {}
+StateEnvironment::~StateEnvironment() = default;
+
+int64_t StateEnvironment::BlockCacheUsage() const { return static_cast<int64_t>(impl_->block_cache->GetUsage()); }
+int64_t StateEnvironment::MemtableUsage() const { return static_cast<int64_t>(impl_->write_buffers->memory_usage()); }
+
+}  // namespace millstream::store

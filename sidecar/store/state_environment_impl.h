@@ -1,0 +1,49 @@
+#ifndef MILLSTREAM_SIDECAR_STORE_STATE_ENVIRONMENT_IMPL_H_
+#define MILLSTREAM_SIDECAR_STORE_STATE_ENVIRONMENT_IMPL_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "rocksdb/cache.h"
+#include "rocksdb/env.h"
+#include "rocksdb/write_buffer_manager.h"
+#include "sidecar/store/state_environment.h"
+
+// Internal to sidecar/store.
+namespace millstream::store {
+
+class Database;
+
+// Keeps memtables of all databases within one bound. RocksDB's own manager only flushes the database that happens to write
+// (or stalls it for ever while idle ones hold the memory); this one flushes whoever holds most.
+struct StateEnvironment::Impl {
+  explicit Impl(const StateMemory& memory);
+
+  // Called before a write: starts a flush of the largest database above the soft bound; above the hard one waits for it.
+  // Fails only if that flush fails (disk full).
+  absl::Status MakeRoom();
+  void Register(const std::shared_ptr<Database>& database);
+
+  const int64_t memtable_bytes;
+  const std::shared_ptr<rocksdb::Cache> block_cache;
+  const std::shared_ptr<rocksdb::WriteBufferManager> write_buffers;
+  const std::shared_ptr<rocksdb::Logger> logger;
+  std::atomic<int64_t> unflushed_bytes{0};  // sum over the databases
+
+ private:
+  bool Above(double fraction) const;
+  // Open databases with something to flush, the largest first.
+  std::vector<std::shared_ptr<Database>> ByUnflushedBytes();
+
+  absl::Mutex mutex_;
+  std::vector<std::weak_ptr<Database>> databases_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace millstream::store
+
+#endif  // MILLSTREAM_SIDECAR_STORE_STATE_ENVIRONMENT_IMPL_H_
