@@ -1,0 +1,49 @@
+#ifndef MILLSTREAM_CLI_ACCESS_LOCAL_ACCESS_H_
+#define MILLSTREAM_CLI_ACCESS_LOCAL_ACCESS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/access/log_access.h"
+#include "common/log/log.h"
+
+namespace millstream::cli {
+
+// Where committed state comes from: running engines (`millstream run`), or the folder on disk when nothing runs.
+// Thread-safe. Errors as LogAccess.
+class StateBackend {
+ public:
+  virtual ~StateBackend() = default;
+  virtual absl::StatusOr<StateRow> GetState(const StateQuery& query) = 0;
+  virtual absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) = 0;
+};
+
+// LogAccess over a log that this process has open. Thread-safe, so that the control server can share one.
+class LocalAccess : public LogAccess {
+ public:
+  // `log` and `state` outlive the access and everything it opened. `holder` is what Holder() says.
+  LocalAccess(log::Log* log, StateBackend* state, std::string holder) : log_(log), state_(state), holder_(std::move(holder)) {}
+
+  std::string Holder() const override { return holder_; }
+  absl::StatusOr<std::vector<log::TopicInfo>> ListTopics() override;
+  absl::StatusOr<TopicDetail> DescribeTopic(const std::string& topic) override;
+  absl::Status CreateTopic(const log::TopicSpec& spec) override;
+  absl::Status DeleteTopic(const std::string& topic) override;
+  absl::StatusOr<std::unique_ptr<RecordSink>> OpenSink() override;
+  absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(const ConsumeRequest& request) override;
+  absl::StatusOr<StateRow> GetState(const StateQuery& query) override { return state_->GetState(query); }
+  absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) override { return state_->ScanState(query); }
+
+ private:
+  absl::StatusOr<Offset> ResolveStart(const TopicPartition& of, const StartAt& start, log::Isolation isolation);
+
+  log::Log* const log_;
+  StateBackend* const state_;
+  const std::string holder_;
+};
+
+}  // namespace millstream::cli
+
+#endif  // MILLSTREAM_CLI_ACCESS_LOCAL_ACCESS_H_

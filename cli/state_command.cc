@@ -1,0 +1,116 @@
+#include <iostream>
+#include <map>
+#include <optional>
+
+#include "CLI/CLI.hpp"
+#include "cli/commands.h"
+#include "cli/text_format.h"
+#include "common/base/status.h"
+#include "common/base/strings.h"
+
+namespace millstream::cli {
+namespace {
+
+struct StateOptions {
+  StateQuery query;
+  std::string key;
+  std::optional<std::string> from, to, prefix;
+  std::string key_format = "utf8", value_format = "auto";
+};
+
+std::string RowJson(const StateRow& row, ByteFormat key_format, ByteFormat value_format) {
+  return StrCat("{\"key\":", ToJsonText(row.key, key_format), ",\"value\":", ToJsonText(row.value, value_format), ",\"task\":", row.task, "}");
+}
+
+int Get(const Context& context, StateOptions options) {
+  const ByteFormat key_format = *ParseByteFormat(options.key_format);
+  absl::StatusOr<Bytes> key = FromText(options.key, key_format);
+  if (!key.ok()) return context.Misuse(std::string(key.status().message()));
+  options.query.key = *std::move(key);
+  absl::StatusOr<std::unique_ptr<LogAccess>> access = context.Open("state", false);
+  if (!access.ok()) return context.Fail(access.status());
+  const absl::StatusOr<StateRow> row = (*access)->GetState(options.query);
+  if (!row.ok()) return context.Fail(row.status());
+  const ByteFormat value_format = *ParseByteFormat(options.value_format);
+  std::cout << (context.json ? RowJson(*row, key_format, value_format) : ToPlainText(row->value, value_format)) << std::endl;
+  return kExitOk;
+}
+
+absl::Status ResolveRange(StateOptions* options, ByteFormat key_format) {
+  if (options->prefix.has_value()) {
+    MS_ASSIGN_OR_RETURN(options->query.from, FromText(*options->prefix, key_format));
+    options->query.to = PrefixEnd(*options->query.from);
+  }
+  if (options->from.has_value()) {
+    MS_ASSIGN_OR_RETURN(options->query.from, FromText(*options->from, key_format));
+  }
+  if (options->to.has_value()) {
+    MS_ASSIGN_OR_RETURN(options->query.to, FromText(*options->to, key_format));
+  }
+  return absl::OkStatus();
+}
+
+int Scan(const Context& context, StateOptions options) {
+  const ByteFormat key_format = *ParseByteFormat(options.key_format);
+  if (const absl::Status range = ResolveRange(&options, key_format); !range.ok()) return context.Misuse(std::string(range.message()));
+  absl::StatusOr<std::unique_ptr<LogAccess>> access = context.Open("state", false);
+  if (!access.ok()) return context.Fail(access.status());
+  const size_t wanted = options.query.limit;
+  ++options.query.limit;  // one more tells whether there are more
+  const absl::StatusOr<std::vector<StateRow>> rows = (*access)->ScanState(options.query);
+  if (!rows.ok()) return context.Fail(rows.status());
+  const ByteFormat value_format = *ParseByteFormat(options.value_format);
+  std::vector<std::vector<std::string>> table = {{"KEY", "VALUE", "TASK"}};
+  for (size_t i = 0; i < rows->size() && i < wanted; ++i) {
+    const StateRow& row = (*rows)[i];
+    if (context.json) {
+      std::cout << RowJson(row, key_format, value_format) << '\n';
+    } else {
+      table.push_back({ToPlainText(row.key, key_format), ToPlainText(row.value, value_format), StrCat(row.task)});
+    }
+  }
+  if (!context.json) std::cout << Table(table);
+  if (rows->size() > wanted) std::cerr << "there are more; raise --limit, or narrow with --from, --to or --prefix" << std::endl;
+  std::cout.flush();
+  return kExitOk;
+}
+
+}  // namespace
+
+void RegisterState(CLI::App* app, Context* context) {
+  CLI::App* group = app->add_subcommand("state", "Look into the stores of a processor, running or not");
+  group->require_subcommand(1);
+  group->footer("Examples:\n  millstream state get totals alice\n  millstream state scan totals --prefix a --limit 20 -o json\n"
+                "  millstream state get totals 42 --key-format int64");
+
+  auto options = std::make_shared<StateOptions>();
+  CLI::App* get = group->add_subcommand("get", "The committed value of one key");
+  get->add_option("store", options->query.store, "Store")->required();
+  get->add_option("key", options->key, "Key, see --key-format")->required();
+  get->callback([=] { context->selected = [=] { return Get(*context, *options); }; });
+
+  CLI::App* scan = group->add_subcommand("scan", "Keys and values, task by task, in the order of the key's bytes");
+  scan->add_option("store", options->query.store, "Store")->required();
+  scan->add_option("--from", options->from, "First key")->type_name("KEY");
+  scan->add_option("--to", options->to, "End before this key")->type_name("KEY");
+  scan->add_option("--prefix", options->prefix, "Keys that begin so")->type_name("KEY")->excludes("--from")->excludes("--to");
+  scan->add_flag("--reverse", options->query.reverse, "From the last key down");
+  scan->add_option("-n,--limit", options->query.limit, "At most so many")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+  scan->callback([=] { context->selected = [=] { return Scan(*context, *options); }; });
+
+  for (CLI::App* command : {get, scan}) {
+    command->add_option("--processor", options->query.processor, "Processor, where the folder has several")->type_name("NAME");
+    command->add_option("--key-format", options->key_format, "How keys are written and shown")
+        ->check(CLI::IsMember({"utf8", "json", "hex", "base64", "int64"}))
+        ->capture_default_str()
+        ->type_name("utf8|json|hex|base64|int64");
+    command->add_option("--value-format", options->value_format, "How values are shown")
+        ->check(CLI::IsMember({"auto", "utf8", "json", "hex", "base64", "int64"}))
+        ->capture_default_str()
+        ->type_name(kByteFormatWords);
+    context->AddDataOption(command);
+    context->AddOutputOption(command);
+  }
+}
+
+}  // namespace millstream::cli
