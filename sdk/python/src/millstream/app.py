@@ -56,22 +56,19 @@ class App:
         :class:`millstream.Context`, an async one with :class:`millstream.AsyncContext`.
         """
 
+        if callable(input):
+            raise TypeError('@app.on needs the name of an input: @app.on("orders")')
+        codecs = self._codecs(key, value)
+
         def register(function: F) -> F:
             if not callable(function):
                 raise TypeError(f'@app.on("{input}") decorates a function, not {function!r}')
             if input in self._declared.handlers:
                 other = getattr(self._declared.handlers[input].function, "__name__", "another function")
                 raise ConfigError(f"input {input!r} already has a handler: {other}")
-            defaults = self._declared.defaults
-            self._declared.handlers[input] = Handler(
-                input, function, _is_async(function),
-                defaults.key if key is None else resolve(key),
-                defaults.value if value is None else resolve(value),
-            )
+            self._declared.handlers[input] = Handler(input, function, _is_async(function), codecs.key, codecs.value)
             return function
 
-        if callable(input):
-            raise TypeError('@app.on needs the name of an input: @app.on("orders")')
         return register
 
     def store(self, name: str, *, key: Optional[CodecLike] = None, value: Optional[CodecLike] = None) -> None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from typing import Any, Callable, Deque, Dict, Final, List, Optional, Set
 from collections import deque
+from typing import Any, Callable, Deque, Dict, Final, List, Optional, Set
 
 from .batch import VOID, Batch, undo
 from .context import AsyncContext, BaseContext, Context
@@ -70,7 +70,7 @@ class AsyncRun:
                 if self._fatal is not None:
                     raise self._fatal
         finally:
-            for call in [*self._calls.values(), *self._cancelled]:
+            for call in self._calls.values():
                 call.cancel()
         self._send()
 
@@ -86,6 +86,10 @@ class AsyncRun:
         self._void_after(index)
         self._requeue()
 
+    def reached(self, index: int) -> bool:
+        """Whether all items before `index` are done."""
+        return self._first >= index
+
     async def barrier(self, index: int) -> None:
         """Returns when all items before `index` are done."""
         while self._first < index:
@@ -99,7 +103,7 @@ class AsyncRun:
         while self._ready and len(self._calls) < self._limit:
             index = self._ready[0]
             self._advance_fence()
-            if index > self._failed or index > self._fence or (index == self._fence and self._first < index):
+            if index >= self._failed or index > self._fence or (index == self._fence and self._first < index):
                 return
             heapq.heappop(self._ready)
             self._start(index)
@@ -126,16 +130,18 @@ class AsyncRun:
             batch.link.extend(batch, index)
         self._calls[index] = asyncio.get_running_loop().create_task(self._call(index, port, ctx))
 
-    async def _call(self, index: int, port: Any, ctx: BaseContext) -> None:
+    async def _call(self, index: int, port: Any, ctx: Any) -> None:
         error: Optional[BaseException] = None
         try:
             if port.is_async:
                 await port.function(ctx, ctx.record)
+                if ctx._deferred:
+                    await ctx._barrier()
             else:
                 port.function(ctx, ctx.record)
         except BaseException as raised:
             error = raised
-        if self._contexts[index] is not ctx:
+        if self._contexts[index] is not ctx:  # voided meanwhile
             self._cancelled.discard(asyncio.current_task())
             return
         del self._calls[index]
@@ -233,13 +239,12 @@ class AsyncRun:
         """All items before `_failed` are done and none after it counts; cut where the RESULT would not fit."""
         done, staged = 0, 0
         outputs: List[Any] = []
-        for index in range(self._failed):
-            ctx = self._contexts[index]
-            assert ctx is not None
-            staged += ctx._staged
+        for counted in self._contexts[: self._failed]:
+            assert counted is not None
+            staged += counted._staged
             if staged > self._batch.result_budget:
                 break
-            outputs.extend(ctx._outputs)
+            outputs.extend(counted._outputs)
             done += 1
         for index in range(self._failed - 1, done - 1, -1):
             undo(self._batch.logs[index])

@@ -105,7 +105,7 @@ class BaseContext:
             time = self._checked_timestamp(port, timestamp)
         raw_headers = None
         if headers is not None:
-            raw_headers = self._headers(port, headers)
+            raw_headers = encode_headers(f"output {port.name!r}", headers)
             for name, data in raw_headers:
                 size += len(name.encode()) + len(data or b"")
             self._staged += len(raw_headers) * HEADER_OVERHEAD
@@ -122,9 +122,6 @@ class BaseContext:
 
     def _touch_foreign(self) -> None:
         """Another key than the record's own is read or written."""
-
-    async def _barrier(self) -> None:
-        """Returns when all earlier items of the batch are done and no later one runs."""
 
     def _undeclared(self, what: str, name: object, declared: Mapping[str, Any]) -> NoReturn:
         near = did_you_mean(name, declared)
@@ -149,24 +146,6 @@ class BaseContext:
                 f"output {port.name!r}: timestamp {timestamp} is outside {self._min_timestamp} to {self._max_timestamp}"
             )
         return timestamp
-
-    @staticmethod
-    def _headers(port: OutputPort, headers: Headers) -> List[Tuple[str, Optional[bytes]]]:
-        pairs = headers.items() if isinstance(headers, Mapping) else headers
-        result: List[Tuple[str, Optional[bytes]]] = []
-        try:
-            for name, data in pairs:
-                if type(name) is not str:
-                    raise TypeError(f"a header name is str, not {type(name).__name__}")
-                name.encode("utf-8")
-                if isinstance(data, str):
-                    data = data.encode("utf-8", "surrogateescape")
-                elif data is not None and type(data) is not bytes:
-                    raise TypeError(f"a header value is bytes, str or None, not {type(data).__name__}")
-                result.append((name, data))
-        except (TypeError, ValueError) as error:
-            raise OutputError(f"output {port.name!r}: headers: {error}") from error
-        return result
 
     @staticmethod
     def _unencodable(
@@ -199,11 +178,12 @@ class Context(BaseContext):
 class AsyncContext(BaseContext):
     """The context of an async handler: reading state is awaited, everything else is as in :class:`Context`."""
 
-    __slots__ = ("_run",)
+    __slots__ = ("_run", "_deferred")
 
     def __init__(self, batch: "Batch") -> None:
         super().__init__(batch)
         self._run: Any = None
+        self._deferred: List[Tuple[AsyncStore, bytes, Optional[bytes]]] = []
         self._stores: Dict[str, AsyncStore] = {}
 
     def state(self, store: str) -> AsyncStore:
@@ -219,5 +199,31 @@ class AsyncContext(BaseContext):
     def _touch_foreign(self) -> None:
         self._run.touch_foreign(self._index)
 
+    def _must_defer(self) -> bool:
+        return not self._run.reached(self._index)
+
     async def _barrier(self) -> None:
+        """Returns when all earlier items of the batch are done and no later one runs; deferred writes are then made."""
         await self._run.barrier(self._index)
+        deferred, self._deferred = self._deferred, []
+        for store, raw, data in deferred:
+            store._write(raw, data)
+
+
+def encode_headers(whose: str, headers: Headers) -> List[Tuple[str, Optional[bytes]]]:
+    """Headers as the protocol has them, in order. Raises OutputError."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    result: List[Tuple[str, Optional[bytes]]] = []
+    try:
+        for name, data in pairs:
+            if type(name) is not str:
+                raise TypeError(f"a header name is str, not {type(name).__name__}")
+            name.encode("utf-8")
+            if isinstance(data, str):
+                data = data.encode("utf-8", "surrogateescape")
+            elif data is not None and type(data) is not bytes:
+                raise TypeError(f"a header value is bytes, str or None, not {type(data).__name__}")
+            result.append((name, data))
+    except (TypeError, ValueError) as error:
+        raise OutputError(f"{whose}: headers: {error}") from error
+    return result

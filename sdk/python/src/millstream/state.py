@@ -14,7 +14,7 @@ from .schema import StorePort
 
 if TYPE_CHECKING:
     from .batch import Batch
-    from .context import BaseContext
+    from .context import AsyncContext, BaseContext
 
 MISSING: Final[Any] = object()
 # A write counts its bytes and this many for its framing. It is more than the framing takes: so many also keep a full
@@ -61,10 +61,21 @@ class BaseStore:
 
         Raises OutputError if the value cannot be encoded or is beyond the store's limit.
         """
-        ctx = self._ctx
-        raw = ctx._key if key is None else self._foreign(key)
+        raw = self._ctx._key if key is None else self._foreign(key)
         if raw is None:
             raise self._no_key()
+        self._write(raw, self._encoded(raw, value))
+
+    def delete(self, key: Any = None) -> None:
+        """Forget `key`, by default the record's own. Deleting what is not there is fine."""
+        raw = self._ctx._key if key is None else self._foreign(key)
+        if raw is None:
+            raise self._no_key()
+        self._write(raw, None)
+
+    # -- for the subclasses
+
+    def _encoded(self, raw: bytes, value: Any) -> bytes:
         if value is None:
             raise OutputError(f"store {self.name!r}: None cannot be stored; use delete()")
         try:
@@ -75,23 +86,14 @@ class BaseStore:
             raise OutputError(
                 f"store {self.name!r}: the value for key {raw!r:.80} has {len(data)} bytes, the limit is {self._max}"
             )
+        return data
+
+    def _write(self, raw: bytes, data: Optional[bytes]) -> None:
+        ctx = self._ctx
         writes = self._writes
         ctx._log.append((self._cells, raw, data, writes.get(raw, MISSING), ctx._index))
         writes[raw] = data
-        ctx._staged += len(raw) + len(data) + OP_OVERHEAD
-
-    def delete(self, key: Any = None) -> None:
-        """Forget `key`, by default the record's own. Deleting what is not there is fine."""
-        ctx = self._ctx
-        raw = ctx._key if key is None else self._foreign(key)
-        if raw is None:
-            raise self._no_key()
-        writes = self._writes
-        ctx._log.append((self._cells, raw, None, writes.get(raw, MISSING), ctx._index))
-        writes[raw] = None
-        ctx._staged += len(raw) + OP_OVERHEAD
-
-    # -- for the subclasses
+        ctx._staged += len(raw) + OP_OVERHEAD + (len(data) if data is not None else 0)
 
     def _foreign(self, key: Any) -> bytes:
         """The bytes of a key passed by the program. Another key than the record's own is a barrier for async items."""
@@ -237,6 +239,7 @@ class AsyncStore(BaseStore):
     """
 
     __slots__ = ()
+    _ctx: "AsyncContext"
 
     async def get(self, key: Any = None, default: Any = None) -> Any:
         """As :meth:`Store.get`."""
@@ -286,6 +289,14 @@ class AsyncStore(BaseStore):
                     return
             if cursor is None:
                 return
+
+    def _write(self, raw: bytes, data: Optional[bytes]) -> None:
+        """A write to another key waits, unseen, until all earlier items are done: they may still read that key."""
+        ctx = self._ctx
+        if raw != ctx._key and ctx._must_defer():
+            ctx._deferred.append((self, raw, data))
+        else:
+            super()._write(raw, data)
 
     async def _fetch(self, raws: List[bytes]) -> List[Any]:
         values = await self._batch.get_async(self._ctx, self._port, raws)

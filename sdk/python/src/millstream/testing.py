@@ -1,0 +1,343 @@
+"""A test kit: feed records to an :class:`~millstream.App`, look at state and outputs. No sidecar needed.
+
+::
+
+    from millstream.testing import TestKit
+    from totals import app
+
+    def test_total():
+        kit = TestKit(app, manifest="processor.yaml")
+        kit.feed("orders", key="anna", value={"amount": 3})
+        kit.feed("orders", key="anna", value={"amount": 4})
+        assert kit.state("totals")["anna"] == 7
+        assert [o.value for o in kit.outputs("customer-totals")] == [{"spent": 3}, {"spent": 7}]
+
+The records go through the same code as in production, as frames of the worker protocol: codecs, limits, the prefix rule,
+reads of own writes. What it does not imitate: retries with backoff, partitions (a kit is one task), and the log itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+import msgpack
+
+from . import messages
+from .app import App
+from .async_run import AsyncRun
+from .batch import Batch, NewOps, ScanPage, run_plain
+from .codecs import Codec
+from .context import Headers, Timestamp, encode_headers
+from .errors import ConfigError, MillstreamError
+from .manifest import ManifestLike, Names, names_of
+from .schema import OutputPort, Schema, StorePort, listed
+
+__all__ = ["FailedRecord", "Fed", "OutputRecord", "RecordFailed", "StateView", "TestKit"]
+
+_START = 1_700_000_000_000
+_MAX_VALUE = 1 << 20
+# Rows per page of a scan: small, so that tests meet paging.
+_PAGE = 3
+
+
+@dataclass(frozen=True)
+class Fed:
+    """A record for :meth:`TestKit.feed_batch`; the fields are those of :meth:`TestKit.feed`."""
+
+    input: str
+    value: Any = None
+    key: Any = None
+    headers: Optional[Headers] = None
+    timestamp: Optional[Timestamp] = None
+
+
+@dataclass(frozen=True)
+class OutputRecord:
+    """A record the program emitted, decoded by the output's codecs."""
+
+    output: str
+    key: Any
+    value: Any
+    headers: List[Tuple[str, Optional[bytes]]]
+    timestamp: Optional[int]
+    partition: Optional[int]
+    raw_key: Optional[bytes] = field(repr=False)
+    raw_value: Optional[bytes] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class FailedRecord:
+    """A record whose handler failed, as the sidecar would be told."""
+
+    input: str
+    offset: int
+    failure_class: str
+    error: str
+    message: str
+    retriable: bool
+    exception: Optional[Exception] = field(repr=False)
+
+
+class RecordFailed(MillstreamError):
+    """Raised by feed() when a handler failed; the handler's own exception is its ``__cause__``, `failed` the details."""
+
+    def __init__(self, failed: FailedRecord) -> None:
+        super().__init__(f"{failed.failure_class} failure of {failed.input!r} offset {failed.offset}: {failed.message}")
+        self.failed = failed
+
+
+class StateView(Mapping[Any, Any]):
+    """The committed state of a store as a mapping in the order of the key bytes; assignment and ``del`` prepare a test."""
+
+    def __init__(self, port: StorePort, rows: Dict[bytes, bytes]) -> None:
+        self._port = port
+        self._rows = rows
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._port.value.decode(self._rows[self._port.key.encode(key)])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._rows[self._port.key.encode(key)] = self._port.value.encode(value)
+
+    def __delitem__(self, key: Any) -> None:
+        del self._rows[self._port.key.encode(key)]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self._port.key.decode(raw) for raw in sorted(self._rows)])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"StateView({self._port.name!r}, {dict(self)!r})"
+
+
+class TestKit:
+    """One task of a processor in memory. Not thread-safe.
+
+    :param app: the program's App; do not call its run() at import (guard it with ``if __name__ == "__main__"``).
+    :param manifest: path of the processor.yaml (needs ``millstream[testing]``) or a parsed one; `processor` chooses one of
+        several. Without it, give the names of `stores` and `outputs`; inputs are those with handlers.
+    :param on_failure: ``"raise"`` (feed() raises RecordFailed; what came before in the batch is kept) or ``"skip"`` (the
+        record goes to `failures`, the rest is handled).
+    :param prefetch: False makes every read of state a question to the sidecar, as for values too large to travel along.
+    """
+
+    __test__ = False  # pytest: not a test class
+
+    def __init__(
+        self, app: App, manifest: Optional[ManifestLike] = None, *, processor: Optional[str] = None,
+        inputs: Optional[Sequence[str]] = None, stores: Sequence[str] = (), outputs: Sequence[str] = (),
+        task: int = 0, on_failure: str = "raise", prefetch: bool = True,
+    ) -> None:
+        if on_failure not in ("raise", "skip"):
+            raise ValueError('on_failure is "raise" or "skip"')
+        if manifest is not None:
+            names = names_of(manifest, processor)
+        else:
+            all_inputs = app.inputs if inputs is None else list(inputs)
+            names = Names("test", {n: n for n in all_inputs}, {n: n for n in outputs}, list(stores))
+        self.task = task
+        self.now = _START  # the timestamp of records that are fed without one; see advance()
+        self.failures: List[FailedRecord] = []
+        self._schema = Schema.from_welcome(_welcome(names, prefetch), app._declared)
+        self._codecs: Dict[str, Tuple[Codec, Codec]] = {
+            port.name: (port.handler.key, port.handler.value) for port in self._schema.inputs
+        }
+        self._any_async = app._declared.any_async
+        self._on_failure = on_failure
+        self._prefetch = prefetch
+        self._rows: List[Dict[bytes, bytes]] = [{} for _ in self._schema.stores]
+        self._outputs: List[List[OutputRecord]] = [[] for _ in self._schema.outputs]
+        self._offsets = [0] * len(self._schema.inputs)
+        self._seq = 0
+
+    # -- in
+
+    def feed(
+        self, input: str, value: Any = None, *, key: Any = None, headers: Optional[Headers] = None,
+        timestamp: Optional[Timestamp] = None,
+    ) -> None:
+        """One record as a batch of its own. `key` and `value` go through the input's codecs; ``bytes`` are taken as they
+        are, so a test can feed what is not valid. Raises RecordFailed (see `on_failure`)."""
+        self.feed_batch([Fed(input, value, key, headers, timestamp)])
+
+    def feed_batch(self, records: Iterable[Fed]) -> None:
+        """Several records as one batch, in this order: a failure keeps what came before it, as in production."""
+        items = [self._item(record) for record in records]
+        attempt = 1
+        while items:
+            done, failure, error = self._run(items, attempt)
+            items = items[done:]
+            if failure is None:
+                continue  # all, or as many as fit one RESULT
+            failed = FailedRecord(
+                self._schema.inputs[items[0][0]].name, items[0][1], failure["class"], failure["error"],
+                failure["message"], failure["retriable"], error,
+            )
+            self.failures.append(failed)
+            if self._on_failure == "raise":
+                raise RecordFailed(failed) from error
+            items = items[1:]
+
+    def advance(self, *, seconds: float = 0.0, milliseconds: int = 0) -> None:
+        """Moves `now`."""
+        self.now += round(seconds * 1000) + milliseconds
+
+    # -- out
+
+    def state(self, store: str) -> StateView:
+        """The committed state of a store."""
+        port = self._schema.stores_by_name.get(store)
+        if port is None:
+            raise KeyError(f"no store {store!r}; stores: {listed(self._schema.stores_by_name)}")
+        return StateView(port, self._rows[port.id])
+
+    def outputs(self, output: str) -> List[OutputRecord]:
+        """What was emitted to an output so far, in order."""
+        return list(self._outputs[self._output(output).id])
+
+    def take(self, output: str) -> List[OutputRecord]:
+        """As outputs(), and forgets them, so that the next call shows only newer ones."""
+        kept = self._outputs[self._output(output).id]
+        taken = list(kept)
+        kept.clear()
+        return taken
+
+    def _output(self, name: str) -> OutputPort:
+        port = self._schema.outputs_by_name.get(name)
+        if port is None:
+            raise KeyError(f"no output {name!r}; outputs: {listed(self._schema.outputs_by_name)}")
+        return port
+
+    # -- the sidecar's part
+
+    def _item(self, record: Fed) -> List[Any]:
+        """[input, offset, timestamp, key, value, headers], encoded."""
+        if record.input not in self._codecs:
+            raise ConfigError(f"no input {record.input!r}; inputs: {listed(self._codecs)}")
+        port = next(port for port in self._schema.inputs if port.name == record.input)
+        key_codec, value_codec = self._codecs[record.input]
+        timestamp = self.now if record.timestamp is None else _milliseconds(record.timestamp)
+        offset = self._offsets[port.id]
+        self._offsets[port.id] += 1
+        headers = None
+        if record.headers is not None:
+            headers = encode_headers(f"input {record.input!r}", record.headers)
+        return [port.id, offset, timestamp, _encoded(key_codec, record.key), _encoded(value_codec, record.value), headers]
+
+    def _run(self, items: List[List[Any]], attempt: int) -> Tuple[int, Optional[Dict[str, Any]], Optional[Exception]]:
+        self._seq += 1
+        keys = list(dict.fromkeys(item[3] for item in items if item[3] is not None))
+        places = {key: place for place, key in enumerate(keys)}
+        rows = [
+            [messages.ITEM_RECORD, input, offset, timestamp, places.get(key), value, headers, attempt]
+            for input, offset, timestamp, key, value, headers in items
+        ]
+        state = {id: [stored.get(key) for key in keys] for id, stored in enumerate(self._rows)} if self._prefetch else {}
+        frame = [messages.BATCH, self._seq, self.task, 0, keys, rows, state, None]
+        link = _KitLink(self._rows)
+        batch = Batch(messages.decode(msgpack.packb(frame)), self._schema, link)
+        if self._any_async:
+            asyncio.run(AsyncRun(batch, concurrency=64).run())
+        else:
+            for _ in run_plain(batch):
+                pass
+        assert link.told is not None
+        _, _, done, failure, ops, outputs = msgpack.unpackb(msgpack.packb(link.told), raw=False, strict_map_key=False)[:6]
+        for id, writes in ops.items():
+            for key, value in writes:
+                if value is None:
+                    self._rows[id].pop(key, None)
+                else:
+                    self._rows[id][key] = value
+        for output in outputs:
+            self._collect(*output)
+        return done, failure, batch.error
+
+    def _collect(
+        self, id: int, key: Optional[bytes], value: Optional[bytes], timestamp: Optional[int], headers: Any,
+        partition: Optional[int],
+    ) -> None:
+        port = self._schema.outputs[id]
+        self._outputs[id].append(OutputRecord(
+            port.name, None if key is None else port.key.decode(key), None if value is None else port.value.decode(value),
+            [(name, data) for name, data in headers or ()], timestamp, partition, key, value,
+        ))
+
+
+class _KitLink:
+    """The Link of a kit's batches: answers from committed state and the batch's own writes."""
+
+    def __init__(self, rows: List[Dict[bytes, bytes]]) -> None:
+        self._rows = rows
+        self._scratch: List[Dict[bytes, Optional[bytes]]] = [{} for _ in rows]
+        self.told: Optional[List[Any]] = None
+
+    def get(self, batch: Batch, store: int, keys: List[bytes]) -> List[Any]:
+        return [self._rows[store].get(key) for key in keys]
+
+    async def get_async(self, batch: Batch, store: int, keys: List[bytes]) -> List[Any]:
+        await asyncio.sleep(0)
+        return self.get(batch, store, keys)
+
+    def scan(
+        self, batch: Batch, store: int, first: Optional[bytes], last: Optional[bytes], limit: int, reverse: bool,
+        cursor: Optional[bytes], new_ops: NewOps,
+    ) -> ScanPage:
+        for id, ops in (new_ops or {}).items():
+            for key, value, _ in ops:
+                self._scratch[id][key] = value
+        merged: Dict[bytes, Optional[bytes]] = {**self._rows[store], **self._scratch[store]}
+        found = sorted(
+            (
+                (key, value) for key, value in merged.items()
+                if value is not None and (first is None or key >= first) and (last is None or key < last)
+                and (cursor is None or (key < cursor if reverse else key > cursor))
+            ),
+            reverse=reverse,
+        )
+        page = found[: min(limit, _PAGE) if limit else _PAGE]
+        return [list(row) for row in page], page[-1][0] if len(found) > len(page) else None
+
+    async def scan_async(
+        self, batch: Batch, store: int, first: Optional[bytes], last: Optional[bytes], limit: int, reverse: bool,
+        cursor: Optional[bytes], new_ops: NewOps,
+    ) -> ScanPage:
+        await asyncio.sleep(0)
+        return self.scan(batch, store, first, last, limit, reverse, cursor, new_ops)
+
+    def extend(self, batch: Batch, done: int) -> None:
+        """Nobody waits in a kit."""
+
+    def result(self, batch: Batch, message: List[Any]) -> None:
+        self.told = message
+
+
+def _welcome(names: Names, prefetch: bool) -> Dict[str, Any]:
+    return {
+        "protocol": messages.MAX_VERSION, "session": 1, "processor": names.processor,
+        "inputs": [{"name": name, "topic": topic} for name, topic in names.inputs.items()],
+        "outputs": [{"name": name, "topic": topic, "max_bytes": _MAX_VALUE} for name, topic in names.outputs.items()],
+        "stores": [
+            {"name": name, "type": "KeyValue", "prefetched": prefetch, "max_value_bytes": _MAX_VALUE}
+            for name in names.stores
+        ],
+        "joins": [], "lookups": [], "capabilities": [],
+        "limits": {
+            "frame": messages.DEFAULT_FRAME_CAP, "deadline_ms": 60_000, "min_timestamp": 0,
+            "max_timestamp": 253_402_300_799_999,
+        },
+    }
+
+
+def _encoded(codec: Codec, value: Any) -> Optional[bytes]:
+    if value is None or isinstance(value, bytes):
+        return value
+    return codec.encode(value)
+
+
+def _milliseconds(timestamp: Timestamp) -> int:
+    return timestamp if isinstance(timestamp, int) else round(timestamp.timestamp() * 1000)
