@@ -1,0 +1,76 @@
+"""Records at the edges of what a log may hold: what goes in comes out, byte by byte, in state, changelog and output."""
+
+import base64
+import sys
+
+import pytest
+
+from harness import HERE, wait_until
+
+FAR_FUTURE = 253402300800000  # the year 10000
+EDGES = [
+    # timestamp, key, value
+    (1, b"plain", b"value"),
+    (2, b"", b"an empty key is a key"),
+    (3, None, b"a null key"),
+    (4, b"null-value", None),
+    (5, b"deleted", b"first"),
+    (6, b"deleted", None),
+    (7, b"empty-value", b""),
+    (8, b"\xff\xfe\x00not utf-8", b"\x00\xff"),
+    (9, b"\x00", b"zero byte"),
+    (10, b"big", b"x" * 1_000_000),
+    (-1, b"time-1", b"minus one"),
+    (-62135596800000, b"year 1", b"far past"),
+    (FAR_FUTURE, b"future", b"far future"),
+    (0, b"epoch", b"zero"),
+    (11, b"k" * 10_000, b"a long key"),
+    (12, None, None),
+]
+
+
+def encoded(rows):
+    text = lambda b: "-" if b is None else base64.b64encode(b).decode()
+    return "".join(f"{t}\t{text(k)}\t{text(v)}\n" for t, k, v in rows).encode()
+
+
+@pytest.mark.parametrize("guarantee", ["ExactlyOnce", "AtLeastOnce", "AtMostOnce"])
+def test_come_through_unharmed(rig, guarantee):
+    r = rig(worker=[sys.executable, HERE / "mirror_worker.py"], guarantee=guarantee)
+    r.command("produce", "events", "--data", r.data, "--partitions", 4, "--format", "base64", stdin=encoded(EDGES))
+    assert sorted(map(repr, [(t, k, v) for _, _, t, k, v in r.consume("events")])) == sorted(map(repr, EDGES))
+    r.start()
+    wait_until(lambda: len(r.consume("seen")) >= len(EDGES), lambda: f"{len(r.consume('seen'))} of {len(EDGES)}\n{r.log()[-3000:]}")
+    assert sorted(map(repr, [(t, k, v) for _, _, t, k, v in r.consume("seen")])) == sorted(map(repr, EDGES))
+    expected = {}
+    for _, key, value in EDGES:
+        if key is not None and value is not None:
+            expected[key] = value
+        else:
+            expected.pop(key, None)
+    done = r.command("consume", f"default.{r.name}-ledger-changelog", "--data", r.data, "--format", "base64")
+    replay = {}
+    for line in done.stdout.decode().splitlines():
+        _, _, _, key, value = line.split("\t")
+        key = base64.b64decode(key)
+        if value == "-":
+            replay.pop(key, None)
+        else:
+            replay[key] = base64.b64decode(value)
+    assert replay == expected
+    state = r.command("state", "scan", "ledger", "--data", r.data, "--limit", 1000, "--key-format", "base64", "--value-format", "base64",
+                      "-o", "json")
+    import json
+    rows = [json.loads(line) for line in state.stdout.decode().splitlines()]
+    assert {base64.b64decode(row["key"]): base64.b64decode(row["value"]) for row in rows} == expected
+    assert r.stop() == 0
+
+
+def test_state_without_a_key_fails_its_record_and_says_so(rig):
+    r = rig(on_failure="DeadLetter")
+    r.command("produce", "events", "--data", r.data, "--partitions", 4, "--format", "raw", stdin=b'{"n": 1}\n')
+    r.produce(3)
+    r.start()
+    r.wait_outputs(3)
+    wait_until(lambda: len(r.consume("default.totals-dead-letter")) == 1, lambda: r.log()[-3000:])
+    assert "key" in r.log()
