@@ -16,6 +16,8 @@ struct EmbeddedLogOptions {
   const Clock* clock = &SystemClock();
   int64_t block_cache_bytes = 8 << 20;
   int64_t memtable_bytes = 16 << 20;
+  // Bound on the calls of Admin that wait (StableGroupOffsets).
+  absl::Duration admin_deadline = absl::Seconds(30);
   // How often retention, compaction and transaction timeouts are looked at; zero: only by RunMaintenance.
   absl::Duration maintenance_interval = absl::Seconds(5);
 };
