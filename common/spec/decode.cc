@@ -1,0 +1,192 @@
+#include "common/spec/decode.h"
+
+#include <initializer_list>
+
+#include "common/base/status.h"
+#include "common/spec/duration.h"
+#include "common/spec/quantity.h"
+
+namespace millstream::spec {
+namespace {
+
+// The document passed the schema: what is there has the right kind, and what has a default is there.
+std::string Text(const Value& map, std::string_view key) { return std::string(StringIn(&map, key).value_or("")); }
+
+int32_t Int(const Value& map, std::string_view key) { return static_cast<int32_t>(IntIn(&map, key).value_or(0)); }
+
+const Value& Block(const Value& map, std::string_view key) {
+  const Value* block = map.Find(key);
+  MS_CHECK(block != nullptr);
+  return *block;
+}
+
+absl::Duration DurationIn(const Value& map, std::string_view key) {
+  std::optional<absl::Duration> duration = ParseDuration(Text(map, key));
+  MS_CHECK(duration.has_value());
+  return *duration;
+}
+
+int64_t QuantityIn(const Value& map, std::string_view key) {
+  const Value& value = Block(map, key);
+  std::optional<int64_t> bytes = value.is_string() ? ParseQuantity(value.text) : value.integer;
+  MS_CHECK(bytes.has_value());
+  return *bytes;
+}
+
+template <typename Enum>
+Enum EnumIn(const Value& map, std::string_view key, std::initializer_list<Enum> values) {
+  std::string text = Text(map, key);
+  for (Enum value : values) {
+    if (ToString(value) == text) return value;
+  }
+  MS_CHECK(false && "the schema and the enum differ");
+  return *values.begin();
+}
+
+std::vector<std::string> TextsIn(const Value& map, std::string_view key) {
+  std::vector<std::string> out;
+  for (const Value& item : ItemsIn(&map, key)) out.push_back(item.text);
+  return out;
+}
+
+std::map<std::string, std::string> PairsIn(const Value* map, std::string_view key) {
+  std::map<std::string, std::string> out;
+  for (const Member& member : MembersIn(map, key)) out[member.key] = member.value.text;
+  return out;
+}
+
+std::optional<int16_t> ReplicationIn(const Value& map) {
+  std::optional<int64_t> factor = IntIn(&map, "replicationFactor");
+  if (!factor) return std::nullopt;
+  return static_cast<int16_t>(*factor);
+}
+
+Partitioner PartitionerIn(const Value& map) {
+  return EnumIn(map, "partitioner", {Partitioner::kMurmur2, Partitioner::kCrc32, Partitioner::kFnv1a});
+}
+
+StartFrom DecodeStartFrom(const Value& value) {
+  StartFrom start;
+  std::string type = Text(value, "type");
+  if (type == "Latest") start.type = StartFrom::Type::kLatest;
+  if (type == "Timestamp") {
+    start.type = StartFrom::Type::kTimestamp;
+    std::string error;
+    MS_CHECK(absl::ParseTime(absl::RFC3339_full, Text(value, "time"), &start.time, &error));
+  }
+  return start;
+}
+
+InputSpec DecodeInput(const Value& value) {
+  InputSpec input;
+  input.name = Text(value, "name");
+  input.topic = Text(value, "topic");
+  input.start_from = DecodeStartFrom(Block(value, "startFrom"));
+  input.partitioner = PartitionerIn(value);
+  input.prefetch = TextsIn(value, "prefetch");
+  return input;
+}
+
+StoreSpec DecodeStore(const Value& value) {
+  StoreSpec store;
+  store.name = Text(value, "name");
+  store.backend = EnumIn(value, "backend", {StoreBackend::kDisk, StoreBackend::kMemory});
+  const Value& changelog = Block(value, "changelog");
+  store.changelog.enabled = BoolIn(&changelog, "enabled").value_or(true);
+  store.changelog.topic = Text(changelog, "topic");
+  store.changelog.config = PairsIn(&changelog, "config");
+  return store;
+}
+
+OutputSpec DecodeOutput(const Value& value) {
+  OutputSpec output;
+  output.name = Text(value, "name");
+  output.topic = Text(value, "topic");
+  output.partitioner = PartitionerIn(value);
+  if (const Value* create = value.Find("create")) {
+    output.create = TopicCreation{Int(*create, "partitions"), ReplicationIn(*create), PairsIn(create, "config")};
+  }
+  return output;
+}
+
+void DecodePace(const Value& spec, StreamProcessorSpec& processor) {
+  const Value& transaction = Block(spec, "transaction");
+  processor.transaction.min_duration = DurationIn(transaction, "minDuration");
+  processor.transaction.max_duration = DurationIn(transaction, "maxDuration");
+  processor.transaction.max_bytes = QuantityIn(transaction, "maxBytes");
+  processor.transaction.timeout = DurationIn(transaction, "timeout");
+  processor.transaction.max_per_second = Int(transaction, "maxPerSecond");
+  const Value& batch = Block(spec, "batch");
+  processor.batch.max_records = Int(batch, "maxRecords");
+  processor.batch.max_bytes = QuantityIn(batch, "maxBytes");
+  processor.batch.deadline = DurationIn(batch, "deadline");
+  const Value& membership = Block(spec, "membership");
+  processor.membership.session_timeout = DurationIn(membership, "sessionTimeout");
+  processor.membership.heartbeat_interval = DurationIn(membership, "heartbeatInterval");
+  processor.membership.rebalance_timeout = DurationIn(membership, "rebalanceTimeout");
+}
+
+void DecodeErrors(const Value& spec, ErrorsSpec& errors) {
+  const Value& value = Block(spec, "errors");
+  errors.max_attempts = Int(value, "maxAttempts");
+  errors.backoff_initial = DurationIn(Block(value, "backoff"), "initial");
+  errors.backoff_max = DurationIn(Block(value, "backoff"), "max");
+  errors.on_failure = EnumIn(value, "onFailure", {FailureAction::kStop, FailureAction::kSkip, FailureAction::kDeadLetter});
+  errors.dead_letter_topic = Text(value, "deadLetterTopic");
+}
+
+void DecodeContainers(const Value& spec, StreamProcessorSpec& processor) {
+  const Value& sidecar = Block(spec, "sidecar");
+  processor.sidecar.log_level = EnumIn(sidecar, "logLevel", {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarn, LogLevel::kError});
+  processor.sidecar.workers.max = Int(Block(sidecar, "workers"), "max");
+  processor.sidecar.workers.connect_timeout = DurationIn(Block(sidecar, "workers"), "connectTimeout");
+  const Value* container = spec.Find("container");
+  if (container == nullptr) return;
+  processor.container.image = Text(*container, "image");
+  processor.container.command = TextsIn(*container, "command");
+  processor.container.args = TextsIn(*container, "args");
+  processor.container.working_dir = Text(*container, "workingDir");
+  for (const Value& variable : ItemsIn(container, "env")) {
+    if (variable.Find("valueFrom") != nullptr) continue;
+    processor.container.env.emplace_back(Text(variable, "name"), Text(variable, "value"));
+  }
+}
+
+}  // namespace
+
+StreamProcessorSpec DecodeProcessor(const Document& document) {
+  StreamProcessorSpec processor;
+  const Value& spec = Block(document.root, "spec");
+  processor.name_space = Text(Block(document.root, "metadata"), "namespace");
+  processor.name = Text(Block(document.root, "metadata"), "name");
+  processor.group = Text(spec, "group");
+  processor.guarantee = EnumIn(spec, "guarantee", {Guarantee::kExactlyOnce, Guarantee::kAtLeastOnce, Guarantee::kAtMostOnce});
+  if (const Value* kafka = spec.Find("kafka")) {
+    processor.kafka = {Text(*kafka, "bootstrapServers"), PairsIn(kafka, "config")};
+  }
+  for (const Value& input : ItemsIn(&spec, "inputs")) processor.inputs.push_back(DecodeInput(input));
+  for (const Value& store : ItemsIn(&spec, "stores")) processor.stores.push_back(DecodeStore(store));
+  for (const Value& output : ItemsIn(&spec, "outputs")) processor.outputs.push_back(DecodeOutput(output));
+  const Value& internal = Block(spec, "internalTopics");
+  processor.internal_topics = {ReplicationIn(internal), PairsIn(&internal, "config"),
+                               EnumIn(internal, "whenDeleted", {DeletionPolicy::kRetain, DeletionPolicy::kDelete})};
+  DecodePace(spec, processor);
+  DecodeErrors(spec, processor.errors);
+  processor.max_ahead = DurationIn(Block(spec, "timestamps"), "maxAhead");
+  processor.replicas = Int(spec, "replicas");
+  processor.standby_replicas = Int(spec, "standbyReplicas");
+  DecodeContainers(spec, processor);
+  return processor;
+}
+
+std::string CanonicalJsonOf(const Document& document) {
+  Value canonical = MapValue();
+  canonical.Add("apiVersion", StringValue("millstream.dev/v1alpha1"));
+  canonical.Add("kind", StringValue("StreamProcessor"));
+  Value& metadata = canonical.Add("metadata", MapValue());
+  for (std::string_view field : {"name", "namespace"}) metadata.Add(field, StringValue(Text(*document.metadata(), field)));
+  canonical.Add("spec", *document.spec());
+  return ToCanonicalJson(canonical);
+}
+
+}  // namespace millstream::spec

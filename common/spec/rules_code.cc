@@ -1,0 +1,119 @@
+// Rules no API server can check, within one processor; warnings and notes.
+
+#include <algorithm>
+#include <charconv>
+
+#include "common/base/strings.h"
+#include "common/spec/document.h"
+#include "common/spec/duration.h"
+#include "common/spec/topic_uses.h"
+
+namespace millstream::spec {
+namespace {
+
+void CheckTopicCollisions(Document& document) {
+  std::vector<TopicUse> uses = TopicUses(document);
+  for (size_t i = 0; i < uses.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (uses[i].topic != uses[j].topic || !(uses[i].is_internal() || uses[j].is_internal())) continue;
+      const TopicUse& other = uses[i].role == TopicUse::Role::kReserved ? uses[i] : uses[j];
+      const TopicUse& place = uses[i].role == TopicUse::Role::kReserved ? uses[j] : uses[i];
+      document.findings.Error(Judge::kCode, place.at, place.path,
+                              StrCat("topic `", place.topic, "` is also ", other.Description(), ": choose another name"));
+      break;
+    }
+  }
+}
+
+// Kafka refuses to create a topic whose name differs from another only in `.` and `_`: their metrics would collide.
+void CheckKafkaCollisions(Document& document) {
+  auto folded = [](std::string topic) {
+    std::replace(topic.begin(), topic.end(), '.', '_');
+    return topic;
+  };
+  std::vector<TopicUse> uses = TopicUses(document);
+  for (size_t i = 0; i < uses.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (uses[i].topic == uses[j].topic || folded(uses[i].topic) != folded(uses[j].topic)) continue;
+      if (!uses[i].is_created() && !uses[j].is_created()) continue;
+      document.findings.Error(Judge::kCode, uses[i].at, uses[i].path,
+                              StrCat("topic `", uses[i].topic, "` differs from ", uses[j].Description(), ", `", uses[j].topic,
+                                     "`, only in `.` and `_`: Kafka refuses to create such topics, choose another name"));
+      break;
+    }
+  }
+}
+
+// min.insync.replicas above the replication factor: no write would ever be acknowledged.
+void CheckInSyncReplicas(Document& document, const Value* block, const std::string& path) {
+  std::optional<int64_t> factor = IntIn(block, "replicationFactor");
+  const Value* minimum = block == nullptr ? nullptr : block->Find("config", "min.insync.replicas");
+  if (!factor || minimum == nullptr || !minimum->is_string()) return;
+  int64_t count = 0;
+  std::from_chars(minimum->text.data(), minimum->text.data() + minimum->text.size(), count);
+  if (count <= *factor) return;
+  document.findings.Error(Judge::kCode, minimum->at, Child(Child(path, "config"), "min.insync.replicas"),
+                          StrCat("must not be above replicationFactor ", *factor, ", or no write is ever acknowledged"));
+}
+
+void CheckAllInSyncReplicas(Document& document) {
+  const Value* spec = document.spec();
+  if (spec == nullptr) return;
+  CheckInSyncReplicas(document, spec->Find("internalTopics"), Child(document.SpecPath(), "internalTopics"));
+  std::span<const Value> outputs = ItemsIn(spec, "outputs");
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    CheckInSyncReplicas(document, outputs[i].Find("create"), Child(Child(Child(document.SpecPath(), "outputs"), i), "create"));
+  }
+}
+
+void CheckEnvironment(Document& document) {
+  const Value* spec = document.spec();
+  std::span<const Value> env = ItemsIn(spec == nullptr ? nullptr : spec->Find("container"), "env");
+  for (size_t i = 0; i < env.size(); ++i) {
+    if (StringIn(&env[i], "name") != "MILLSTREAM_SOCKET") continue;
+    document.findings.Error(Judge::kCode, env[i].Find("name")->at,
+                            Child(Child(Child(Child(document.SpecPath(), "container"), "env"), i), "name"),
+                            "MILLSTREAM_SOCKET is set by Millstream: leave it out");
+  }
+}
+
+void Warn(Document& document) {
+  const Value* spec = document.spec();
+  const std::string path = document.SpecPath();
+  if (spec == nullptr || !spec->is_map()) return;
+  std::optional<int64_t> replicas = IntIn(spec, "replicas"), standbys = IntIn(spec, "standbyReplicas");
+  if (replicas && standbys && *standbys > 0 && *standbys >= *replicas && spec->Find("autoscale") == nullptr) {
+    document.findings.Warning(spec->Find("standbyReplicas")->at, Child(path, "standbyReplicas"),
+                              StrCat("a copy of a task is never on its own pod: with ", *replicas, " replicas at most ",
+                                     std::max<int64_t>(*replicas - 1, 0), " of ", *standbys, " standbys are placed"));
+  }
+  const Value* errors = spec->Find("errors");
+  std::optional<std::string_view> dead_letter = StringIn(errors, "deadLetterTopic");
+  bool is_default = dead_letter == StrCat(StringIn(spec, "group").value_or(""), "-dead-letter");
+  if (dead_letter && !is_default && StringIn(errors, "onFailure") != "DeadLetter") {
+    document.findings.Warning(errors->Find("deadLetterTopic")->at, Child(Child(path, "errors"), "deadLetterTopic"),
+                              "has no effect: nothing is sent there without onFailure: DeadLetter");
+  }
+  const Value* transaction = spec->Find("transaction");
+  std::optional<std::string_view> timeout = StringIn(transaction, "timeout");
+  if (timeout && ParseDuration(*timeout).value_or(absl::ZeroDuration()) > absl::Minutes(15)) {
+    document.findings.Warning(transaction->Find("timeout")->at, Child(Child(path, "transaction"), "timeout"),
+                              "brokers refuse more than transaction.max.timeout.ms, which is 15m unless they are told otherwise");
+  }
+  if (spec->Find("kafka") == nullptr) {
+    document.findings.Note(spec->at, Child(path, "kafka"),
+                           "absent: this processor runs on the embedded log, or with --kafka; in a cluster it needs kafka.bootstrapServers");
+  }
+}
+
+}  // namespace
+
+void CheckCodeRules(Document& document) {
+  CheckTopicCollisions(document);
+  CheckKafkaCollisions(document);
+  CheckAllInSyncReplicas(document);
+  CheckEnvironment(document);
+  Warn(document);
+}
+
+}  // namespace millstream::spec
