@@ -311,7 +311,7 @@ def test_any_program_has_the_outcome_of_one_after_the_other(prefetch):
     seed = int(os.environ.get("SEED", random.SystemRandom().randrange(1 << 32)))
     print("SEED", seed)
     rng = random.Random(seed)
-    for _ in range(40):
+    for _ in range(25):
         names = dict(stores=["s"], outputs=["out"], on_failure="skip", prefetch=prefetch)
         plain, concurrent = TestKit(plain_app(), **names), TestKit(async_app(rng), **names)
         for _ in range(3):

@@ -212,8 +212,10 @@ def test_reconnects_and_answers_nothing_of_the_old_session(sidecar):
     first.handshake(session=1)
     first.batch(1, *records((b"a", b"1"), (b"a", b"11")))
     wait_for(lambda: ran)
+    session = running.worker._session
     first.close()
     sidecar.stop_listening()
+    wait_for(session._ended.is_set)
     go.set()
     sidecar.listen()
     second = sidecar.accept()

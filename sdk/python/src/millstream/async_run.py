@@ -20,6 +20,9 @@ from .errors import BatchVoided
 from .failures import failure_of
 from .record import Record
 
+# A coroutine that ignores its cancellation for longer is left behind; nothing it does counts.
+_CLEAN_UP_SECONDS: Final = 1.0
+
 _PENDING: Final = 0
 _RUNNING: Final = 1
 _DONE: Final = 2
@@ -70,9 +73,16 @@ class AsyncRun:
                 if self._fatal is not None:
                     raise self._fatal
         finally:
-            for call in self._calls.values():
-                call.cancel()
+            await self._cancel_calls()
         self._send()
+
+    async def _cancel_calls(self) -> None:
+        """The program's coroutines get a moment to clean up before the sidecar hears that the batch is over."""
+        calls = list(self._calls.values())
+        for call in calls:
+            call.cancel()
+        if calls:
+            await asyncio.wait(calls, timeout=_CLEAN_UP_SECONDS)
 
     # -- called by contexts
 
@@ -141,7 +151,8 @@ class AsyncRun:
                 port.function(ctx, ctx.record)
         except BaseException as raised:
             error = raised
-        if self._contexts[index] is not ctx:  # voided meanwhile
+        still_counts = self._contexts[index] is ctx
+        if not still_counts:
             self._cancelled.discard(asyncio.current_task())
             return
         del self._calls[index]

@@ -24,6 +24,7 @@ log = logging.getLogger("millstream")
 
 # The sidecar answers HELLO at once; a socket that somebody else listens on may not.
 HANDSHAKE_SECONDS: Final = 30.0
+_LOCK_SECONDS: Final = 1.0
 # EXTEND goes out at least so many times within a deadline while there is progress.
 _BEATS_PER_DEADLINE: Final = 4
 _LONGEST_BEAT: Final = 5.0
@@ -137,15 +138,20 @@ class Session:
 
     def end(self, goodbye: Optional[str] = None, error: Optional[Exception] = None) -> None:
         """Ends the connection, telling why. Batches in flight become void. Safe from any thread, more than once."""
-        if not self._ended.is_set():
-            try:
+        # Under the lock, so that nothing follows an ERROR; not if a send hangs there, which the close ends.
+        locked = self._channel.send_lock.acquire(timeout=_LOCK_SECONDS)
+        try:
+            if locked and not self._ended.is_set():
                 if error is not None:
                     _tell(self._channel, error)
                 elif goodbye is not None:
                     self._channel.send([messages.GOODBYE, goodbye])
-            except (MillstreamError, ConnectionError):
-                pass
-        self._channel.close()
+        except (MillstreamError, ConnectionError):
+            pass
+        finally:
+            self._channel.close()
+            if locked:
+                self._channel.send_lock.release()
 
     def join(self) -> None:
         """After end(), or when `batches` gave None: waits for the threads and frees the socket."""
