@@ -187,6 +187,7 @@ class WorkerServerTest : public ::testing::Test {
     const size_t before = events_.messages();
     ASSERT_TRUE(worker.Send(ResultOf(900)));
     events_.WaitMessages(before + 1);
+    ASSERT_TRUE(worker.Send(protocol::Goodbye{"done"}));  // leaves without an error
   }
 
   std::string folder_;
