@@ -28,6 +28,38 @@ def test_json_round_trip(value):
     json.loads(JSON.encode(value))
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, object(), b"x", [object()], {(1, 2): 1}])
+def test_json_refuses_values(value):
+    with pytest.raises((TypeError, ValueError)):
+        JSON.encode(value)
+
+
+def test_a_value_that_contains_itself():
+    loop = []
+    loop.append(loop)
+    with pytest.raises(RecursionError):
+        JSON.encode(loop)
+    assert JSON.encode([]) == b"[]"
+
+
+def test_json_equals_the_library_on_random_values():
+    seed = int(os.environ.get("SEED", random.SystemRandom().randrange(1 << 32)))
+    print("SEED", seed)
+    rng = random.Random(seed)
+
+    def value(depth):
+        kind = rng.randrange(8 if depth else 6)
+        if kind == 6:
+            return [value(depth - 1) for _ in range(rng.randrange(4))]
+        if kind == 7:
+            return {rng.choice(["a", "é", "\udc80", 1, None, True, 2.5]): value(depth - 1) for _ in range(rng.randrange(4))}
+        return rng.choice([None, True, rng.randrange(-10**20, 10**20), rng.uniform(-1e300, 1e300), "", "x\n\"\\\u2028é𝄞\0"])
+
+    for _ in range(500):
+        v = value(4)
+        assert json.loads(JSON.encode(v)) == json.loads(json.dumps(v))
+
+
 def test_json_is_compact_utf8():
     assert JSON.encode({"b": 1, "a": "é"}) == '{"b":1,"a":"é"}'.encode()
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Any, Final, Protocol, Union, runtime_checkable
+from typing import Any, Callable, Final, Protocol, Union, runtime_checkable
 
 
 @runtime_checkable
@@ -35,6 +35,21 @@ class Codec(Protocol):
     def decode(self, data: bytes) -> Any: ...
 
 
+def _compact_encoder(ensure_ascii: bool) -> Callable[[Any], str]:
+    """JSONEncoder.encode, but with its C encoder made once instead of at every call, which halves the time."""
+    plain = json.JSONEncoder(separators=(",", ":"), ensure_ascii=ensure_ascii, allow_nan=False)
+    strings = json.encoder.encode_basestring_ascii if ensure_ascii else json.encoder.encode_basestring
+    try:
+        # No table of open containers (None): a value that contains itself ends in RecursionError.
+        make = json.encoder.c_make_encoder  # type: ignore[attr-defined]
+        pieces = make(None, plain.default, strings, None, ":", ",", False, False, False)
+        if "".join(pieces({"a": [1, "b"]}, 0)) != '{"a":[1,"b"]}':
+            return plain.encode
+    except (AttributeError, TypeError):  # another Python, or another signature
+        return plain.encode
+    return lambda value: "".join(pieces(value, 0))
+
+
 class JsonCodec:
     """Compact JSON. Numbers keep Python's exactness (integers of any size); key order is the program's."""
 
@@ -43,9 +58,9 @@ class JsonCodec:
     def __init__(self) -> None:
         self._raw_decode = json.JSONDecoder().raw_decode
         self._loads = json.JSONDecoder().decode
-        self._dumps = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+        self._dumps = _compact_encoder(ensure_ascii=False)
         # For text with lone surrogates, e.g. a key that is not UTF-8 inside a value.
-        self._dumps_ascii = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+        self._dumps_ascii = _compact_encoder(ensure_ascii=True)
 
     def encode(self, value: Any) -> bytes:
         if type(value) is int:

@@ -127,7 +127,7 @@ class Worker:
         if isinstance(error, RefusedError):
             if error.code in _FINAL_REFUSALS:
                 raise ConfigError(f"the sidecar refuses this program: {error} ({error.code})") from error
-            log.warning("the sidecar refuses this worker for now: %s (%s)", error, error.code)
+            log.warning("the sidecar does not take this worker yet: %s (%s)", error, error.code)
         if time.monotonic() >= wait_until:
             if isinstance(error, NoSidecarError):
                 raise NoSidecarError(missing_sidecar(self._path, connected_once, self._lost_seconds)) from error
