@@ -60,7 +60,10 @@ class Connection:
 
     def receive(self) -> Optional[List[Any]]:
         """The next frame, None at the end of the connection."""
-        prefix = self._buffer.read(4)
+        try:
+            prefix = self._buffer.read(4)
+        except ConnectionResetError:  # the peer died with frames unread
+            return None
         if len(prefix) < 4:
             return None
         return msgpack.unpackb(self._buffer.read(struct.unpack(">I", prefix)[0]), raw=False, strict_map_key=False)

@@ -123,6 +123,15 @@ def test_two_processes_and_a_crash(sidecar, start):
     assert "was killed by signal 9, starting it again" in stderr
 
 
+def test_a_killed_parent_leaves_no_workers_behind(sidecar, start):
+    process = start({"processes": 2})
+    connections = [sidecar.accept(), sidecar.accept()]
+    for connection in connections:
+        connection.handshake()
+    process.kill()
+    assert [connection.receive() for connection in connections] == [None, None]
+
+
 def test_processes_stop_all_when_the_program_does_not_fit(sidecar, start):
     process = start({"processes": 2})
 

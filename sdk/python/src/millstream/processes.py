@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import signal
@@ -21,6 +22,7 @@ _MAX_CRASHES: Final = 10
 _CRASH_WINDOW_SECONDS: Final = 60.0
 # After the workers' own bound for stopping they are killed.
 _KILL_GRACE_SECONDS: Final = 5.0
+_PR_SET_PDEATHSIG: Final = 1
 # An exit code that says: starting again will not help (App.run uses it for ConfigError).
 CONFIG_EXIT: Final = 2
 
@@ -67,12 +69,14 @@ class _Supervisor:
             sys.exit(self._exit_code)
 
     def _start(self, number: int) -> None:
+        parent = os.getpid()
         pid = os.fork()
         if pid:
             self._numbers[pid] = number
             return
         code = 1
         try:
+            _die_with(parent)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             code = _child(self._work, number)
@@ -132,6 +136,16 @@ class _Supervisor:
         if since is not None and time.monotonic() - since > self._stop_seconds + _KILL_GRACE_SECONDS:
             for pid in self._numbers:
                 _send(pid, signal.SIGKILL)
+
+
+def _die_with(parent: int) -> None:
+    """So that a parent killed by SIGKILL leaves no workers behind; on Linux only."""
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    except (OSError, AttributeError):
+        return
+    if os.getppid() != parent:  # it died before that took hold
+        os._exit(1)
 
 
 def _child(work: Callable[[int], None], number: int) -> int:
