@@ -19,8 +19,8 @@ int RunCommandLine(int argc, char** argv) {
   app.footer("Exit codes: 0 done; 1 failed, the reason is on standard error; 2 wrong arguments; 130 aborted by a second Ctrl-C.\n"
              "MILLSTREAM_DATA is the default of --data.\n\n"
              "Begin here:\n"
-             "  millstream init hello --lang python --name hello\n"
-             "  cd hello && millstream run -f processor.yaml -- python hello.py\n"
+             "  millstream init hello\n"
+             "  cd hello && millstream run -f processor.yaml -- python app.py\n"
              "and follow what it prints.");
   RegisterRun(&app, &context);
   RegisterInit(&app, &context);

@@ -197,7 +197,7 @@ void RegisterConsume(CLI::App* app, Context* context) {
       ->capture_default_str()
       ->type_name("WHERE");
   command->add_flag("--from-beginning", options->from_beginning, "The same as --offset beginning, which is the default")->excludes("--offset");
-  command->add_option("-p,--partition", options->partitions, "Only this partition, may be repeated")->check(CLI::NonNegativeNumber)->take_all();
+  command->add_option("-p,--partition", options->partitions, "Only this partition, may be repeated")->check(CLI::NonNegativeNumber)->allow_extra_args(false);
   command->add_option("-n,--max", options->max_records, "End after so many records")->check(CLI::PositiveNumber)->type_name("N");
   command->add_option("--isolation", options->isolation, "committed: results of finished transactions; uncommitted: everything in the log")
       ->check(CLI::IsMember({"committed", "uncommitted"}))

@@ -53,6 +53,8 @@ enum class InputFormat {
   kCsv,       // a heading, then rows; each becomes a JSON object
   kKeyValue,  // key=value, split at the first "="
   kRaw,       // key<TAB>value, or a value alone with null key
+  kBase64,    // timestamp<TAB>key<TAB>value, key and value base64 or "-" for null; with partition and offset before them, as
+              // `consume` prints, those two are passed over
 };
 
 struct RecordParserOptions {
@@ -82,6 +84,7 @@ class RecordParser {
   absl::StatusOr<ParsedRecord> ParseJson(std::string_view line) const;
   absl::StatusOr<std::optional<std::vector<std::string>>> NextCsvRow();
   absl::StatusOr<ParsedRecord> ParseCsv(const std::vector<std::string>& cells) const;
+  absl::StatusOr<ParsedRecord> ParseBase64(std::string_view line) const;
   absl::StatusOr<ParsedRecord> ParsePair(std::string_view line, char separator, bool key_optional) const;
   absl::Status Wrong(std::string_view what) const;
 

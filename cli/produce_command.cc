@@ -10,7 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
-#include "sidecar/engine/partitioner.h"
+#include "common/log/partitioner.h"
 
 namespace millstream::cli {
 namespace {
@@ -66,20 +66,20 @@ absl::StatusOr<int> EnsureTopic(LogAccess* access, const std::string& topic, int
 class Router {
  public:
   Router(const ProduceOptions& options, int count) : fixed_(options.partition), count_(count) {
-    if (options.partitioner == "crc32") hash_ = spec::Partitioner::kCrc32;
-    if (options.partitioner == "fnv1a") hash_ = spec::Partitioner::kFnv1a;
+    if (options.partitioner == "crc32") hash_ = log::KeyHash::kCrc32;
+    if (options.partitioner == "fnv1a") hash_ = log::KeyHash::kFnv1a;
   }
   Partition Of(const MaybeBytes& key) const {
     if (fixed_ >= 0) return Partition(fixed_);
     if (!key.has_value()) return Partition(turn_ % count_);
-    return engine::PartitionOf(hash_, *key, count_);
+    return log::PartitionOfKey(hash_, *key, count_);
   }
   void NextBatch() { ++turn_; }
 
  private:
   const int fixed_;
   const int count_;
-  spec::Partitioner hash_ = spec::Partitioner::kMurmur2;
+  log::KeyHash hash_ = log::KeyHash::kMurmur2;
   int turn_ = 0;
 };
 
@@ -216,18 +216,19 @@ void RegisterProduce(CLI::App* app, Context* context) {
   command->add_option("topic", options->topic, "Topic; made if it is not there")->required();
   command->add_option("file", options->file, "File to read; - is standard input")->capture_default_str();
   const std::map<std::string, InputFormat> formats = {
-      {"json", InputFormat::kJson}, {"csv", InputFormat::kCsv}, {"keyvalue", InputFormat::kKeyValue}, {"raw", InputFormat::kRaw}};
+      {"json", InputFormat::kJson}, {"csv", InputFormat::kCsv}, {"keyvalue", InputFormat::kKeyValue}, {"raw", InputFormat::kRaw}, {"base64", InputFormat::kBase64}};
   command->add_option("-f,--format", options->parser.format, "json: one value per line; csv: with a heading, rows become JSON objects; "
-                                                             "keyvalue: KEY=VALUE; raw: KEY<TAB>VALUE or VALUE alone")
+                                                             "keyvalue: KEY=VALUE; raw: KEY<TAB>VALUE or VALUE alone; "
+                                                             "base64: TIMESTAMP KEY VALUE with tabs between, - for null (what consume --format base64 prints is read too)")
       ->transform(CLI::CheckedTransformer(formats).description(""))
-      ->type_name("json|csv|keyvalue|raw");
+      ->type_name("json|csv|keyvalue|raw|base64");
   command->add_option("-k,--key", options->parser.key_field, "json, csv: field that is the record's key (a.b goes into objects); default: no key")->type_name("FIELD");
   command->add_option("--timestamp", options->parser.timestamp_field, "json, csv: field with the record's time: milliseconds since 1970 or RFC 3339; default: now")->type_name("FIELD");
   command->add_option("--delimiter", options->delimiter, "csv: the character between cells (\\t for a tab)")->capture_default_str();
   command->add_flag("--strings", options->parser.strings_only, "csv: keep every cell a string (default: numbers, true, false and empty cells become JSON's)");
   command->add_option_function<std::string>("--null", [options](const std::string& text) { options->null_text = text; options->has_null_text = true; },
                                             "keyvalue, raw: a key or value that is this text is null (a null value deletes a key)")->type_name("TEXT");
-  command->add_option("-H,--header", options->headers, "Header of every record, may be repeated")->type_name("NAME=VALUE")->take_all();
+  command->add_option("-H,--header", options->headers, "Header of every record, may be repeated")->type_name("NAME=VALUE")->allow_extra_args(false);
   command->add_option("-p,--partition", options->partition, "Write everything to this partition; default: by the key's hash")->check(CLI::NonNegativeNumber);
   command->add_option("--partitioner", options->partitioner, "How keys are hashed")->check(CLI::IsMember({"murmur2", "crc32", "fnv1a"}))->capture_default_str()->type_name("murmur2|crc32|fnv1a");
   command->add_option("--partitions", options->partitions, "Partitions of a topic that has to be made")->check(CLI::Range(1, 10000))->capture_default_str();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "cli/input_reader.h"
@@ -88,6 +89,7 @@ absl::StatusOr<std::optional<ParsedRecord>> RecordParser::Next() {
     if (!line.has_value()) return std::nullopt;
     if (options_.format == InputFormat::kRaw) return ParsePair(*line, '\t', true);
     if (IsBlank(*line)) continue;
+    if (options_.format == InputFormat::kBase64) return ParseBase64(*line);
     if (options_.format == InputFormat::kKeyValue) return ParsePair(*line, '=', false);
     return ParseJson(*line);
   }
@@ -178,6 +180,29 @@ absl::StatusOr<ParsedRecord> RecordParser::ParseCsv(const std::vector<std::strin
   }
   object += '}';
   record.value = std::move(object);
+  return record;
+}
+
+absl::StatusOr<ParsedRecord> RecordParser::ParseBase64(std::string_view line) const {
+  std::vector<std::string_view> columns;
+  for (size_t begin = 0; begin <= line.size();) {
+    const size_t end = std::min(line.find('\t', begin), line.size());
+    columns.push_back(line.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (columns.size() == 5) columns.erase(columns.begin(), columns.begin() + 2);
+  if (columns.size() != 3) return Wrong("TIMESTAMP, KEY and VALUE with tabs between are expected, or PARTITION and OFFSET before them");
+  ParsedRecord record;
+  int64_t timestamp = 0;
+  const auto [end, error] = std::from_chars(columns[0].data(), columns[0].data() + columns[0].size(), timestamp);
+  if (error != std::errc() || end != columns[0].data() + columns[0].size()) return Wrong("the timestamp is not a number of milliseconds");
+  record.timestamp_ms = timestamp;
+  for (const auto& [column, target] : {std::pair(columns[1], &record.key), std::pair(columns[2], &record.value)}) {
+    if (column == "-") continue;
+    absl::StatusOr<Bytes> bytes = FromText(column, ByteFormat::kBase64);
+    if (!bytes.ok()) return Wrong(std::string(bytes.status().message()));
+    *target = *std::move(bytes);
+  }
   return record;
 }
 

@@ -95,7 +95,7 @@ void RegisterState(CLI::App* app, Context* context) {
   scan->add_option("--to", options->to, "End before this key")->type_name("KEY");
   scan->add_option("--prefix", options->prefix, "Keys that begin so")->type_name("KEY")->excludes("--from")->excludes("--to");
   scan->add_flag("--reverse", options->query.reverse, "From the last key down");
-  scan->add_option("-n,--limit", options->query.limit, "At most so many")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+  scan->add_option("-n,--limit", options->query.limit, "At most so many")->check(CLI::PositiveNumber)->capture_default_str();
   scan->callback([=] { context->selected = [=] { return Scan(*context, *options); }; });
 
   for (CLI::App* command : {get, scan}) {

@@ -125,7 +125,7 @@ void RegisterTopics(CLI::App* app, Context* context) {
   CLI::App* create = group->add_subcommand("create", "Make a topic");
   create->add_option("topic", options->topic, "Topic")->required();
   create->add_option("--partitions", options->partitions, "Partitions")->check(CLI::Range(1, 10000))->capture_default_str();
-  create->add_option("-c,--config", options->config, "Configuration as Kafka names it (cleanup.policy, retention.ms, ...), may be repeated")->type_name("NAME=VALUE")->take_all();
+  create->add_option("-c,--config", options->config, "Configuration as Kafka names it (cleanup.policy, retention.ms, ...), may be repeated")->type_name("NAME=VALUE")->allow_extra_args(false);
   create->add_flag("--if-missing", options->if_missing, "No error if it is there already");
   create->callback([=] { context->selected = [=] { return Create(*context, *options); }; });
 

@@ -1,0 +1,181 @@
+#include "cli/access/state_answers.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/status.h"
+#include "common/base/strings.h"
+#include "sidecar/host/offline_state.h"
+
+namespace millstream::cli {
+namespace {
+
+constexpr absl::Duration kAnswerDeadline = absl::Seconds(30);
+
+std::string Listed(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) StrAppend(&list, list.empty() ? "" : ", ", name);
+  return list.empty() ? "none" : list;
+}
+
+// Which of `names` (namespace/name) is meant by `wanted`: the whole name, or the part behind the slash. Empty: the only one.
+absl::StatusOr<size_t> ChooseProcessor(const std::vector<std::string>& names, const std::string& wanted) {
+  if (wanted.empty()) {
+    if (names.size() == 1) return 0;
+    if (names.empty()) return absl::NotFoundError("no processor has run on this data folder yet");
+    return absl::InvalidArgumentError(StrCat("there are several processors (", Listed(names), "); choose one with --processor"));
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == wanted || names[i].substr(names[i].find('/') + 1) == wanted) return i;
+  }
+  return absl::NotFoundError(StrCat("no processor ", wanted, "; there are: ", Listed(names)));
+}
+
+absl::StatusOr<store::StoreIndex> ChooseStore(const std::vector<std::string>& names, const std::string& wanted) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == wanted) return static_cast<store::StoreIndex>(i);
+  }
+  return absl::NotFoundError(StrCat("no store ", wanted, "; there are: ", Listed(names)));
+}
+
+// Waits for an answer that comes on another thread; outlives a caller that gave up.
+template <typename T>
+class Promise {
+ public:
+  void Set(absl::StatusOr<T> value) {
+    absl::MutexLock lock(&mutex_);
+    value_ = std::move(value);
+    done_ = true;
+  }
+  absl::StatusOr<T> Wait() {
+    absl::MutexLock lock(&mutex_);
+    if (!mutex_.AwaitWithTimeout(absl::Condition(&done_), kAnswerDeadline)) {
+      return absl::DeadlineExceededError("the processor did not answer within 30 s; look at its log");
+    }
+    return std::move(value_);
+  }
+
+ private:
+  absl::Mutex mutex_;
+  bool done_ = false;
+  absl::StatusOr<T> value_ = absl::UnknownError("no answer");
+};
+
+store::ScanRequest FirstPage(const StateQuery& query, store::StoreIndex store) {
+  store::ScanRequest request;
+  request.store = store;
+  request.from = query.from;
+  request.to = query.to;
+  request.reverse = query.reverse;
+  return request;
+}
+
+// Reads pages of one task until it ends or `rows` has `limit`.
+template <typename ReadPage>
+absl::Status ScanTask(TaskId task, store::ScanRequest request, size_t limit, ReadPage read_page, std::vector<StateRow>* rows) {
+  while (rows->size() < limit) {
+    request.max_rows = std::min<size_t>(limit - rows->size(), 10'000);
+    MS_ASSIGN_OR_RETURN(store::ScanPage page, read_page(request));
+    for (auto& [key, value] : page.rows) {
+      request.after = key;
+      rows->push_back({.task = task.value(), .key = std::move(key), .value = std::move(value)});
+    }
+    if (!page.more || page.rows.empty()) return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NoSuchKey(const std::string& store) { return absl::NotFoundError(StrCat("no such key in store ", store)); }
+
+class RunningState : public StateBackend {
+ public:
+  explicit RunningState(std::vector<RunningProcessor> processors) : processors_(std::move(processors)) {
+    for (const RunningProcessor& processor : processors_) names_.push_back(processor.name);
+  }
+
+  absl::StatusOr<StateRow> GetState(const StateQuery& query) override {
+    MS_ASSIGN_OR_RETURN(const size_t chosen, ChooseProcessor(names_, query.processor));
+    server::QueryBackend* queries = processors_[chosen].queries;
+    MS_ASSIGN_OR_RETURN(const store::StoreIndex store, ChooseStore(queries->Stores(), query.store));
+    auto promise = std::make_shared<Promise<server::KeyAnswer>>();
+    queries->GetKey(store, query.key, std::nullopt, [promise](absl::StatusOr<server::KeyAnswer> answer) { promise->Set(std::move(answer)); });
+    MS_ASSIGN_OR_RETURN(server::KeyAnswer answer, promise->Wait());
+    if (!answer.value.has_value()) return NoSuchKey(query.store);
+    return StateRow{.task = answer.source.task.value(), .key = query.key, .value = *std::move(answer.value)};
+  }
+
+  absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) override {
+    MS_ASSIGN_OR_RETURN(const size_t chosen, ChooseProcessor(names_, query.processor));
+    server::QueryBackend* queries = processors_[chosen].queries;
+    MS_ASSIGN_OR_RETURN(const store::StoreIndex store, ChooseStore(queries->Stores(), query.store));
+    std::vector<StateRow> rows;
+    // Every task, not only the readable ones: what is missing must be an error, not a shorter list.
+    for (const server::TaskReport& task : queries->Tasks().tasks) {
+      const auto read_page = [&](const store::ScanRequest& request) -> absl::StatusOr<store::ScanPage> {
+        auto promise = std::make_shared<Promise<server::ScanAnswer>>();
+        queries->Scan(task.task, request, [promise](absl::StatusOr<server::ScanAnswer> answer) { promise->Set(std::move(answer)); });
+        MS_ASSIGN_OR_RETURN(server::ScanAnswer answer, promise->Wait());
+        return std::move(answer.page);
+      };
+      MS_RETURN_IF_ERROR(ScanTask(task.task, FirstPage(query, store), query.limit, read_page, &rows));
+    }
+    return rows;
+  }
+
+ private:
+  const std::vector<RunningProcessor> processors_;
+  std::vector<std::string> names_;
+};
+
+class OfflineState : public StateBackend {
+ public:
+  OfflineState(const host::DataFolder* folder, log::EmbeddedLog* log) : folder_(folder), log_(log) {}
+
+  absl::StatusOr<StateRow> GetState(const StateQuery& query) override {
+    MS_ASSIGN_OR_RETURN(const auto reader, Open(query));
+    MS_ASSIGN_OR_RETURN(const store::StoreIndex store, ChooseStore(reader->Stores(), query.store));
+    const TaskId task = reader->TaskOf(query.key);
+    MS_ASSIGN_OR_RETURN(const std::shared_ptr<store::TaskStore> state, reader->OpenTask(task));
+    MS_ASSIGN_OR_RETURN(MaybeBytes value, state->Get(store, query.key));
+    if (!value.has_value()) return NoSuchKey(query.store);
+    return StateRow{.task = task.value(), .key = query.key, .value = *std::move(value)};
+  }
+
+  absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) override {
+    MS_ASSIGN_OR_RETURN(const auto reader, Open(query));
+    MS_ASSIGN_OR_RETURN(const store::StoreIndex store, ChooseStore(reader->Stores(), query.store));
+    std::vector<StateRow> rows;
+    for (int number = 0; number < reader->tasks() && rows.size() < query.limit; ++number) {
+      MS_ASSIGN_OR_RETURN(const std::shared_ptr<store::TaskStore> state, reader->OpenTask(TaskId(number)));
+      const auto read_page = [&](const store::ScanRequest& request) { return state->Scan(request); };
+      MS_RETURN_IF_ERROR(ScanTask(TaskId(number), FirstPage(query, store), query.limit, read_page, &rows));
+    }
+    return rows;
+  }
+
+ private:
+  absl::StatusOr<std::unique_ptr<host::OfflineReader>> Open(const StateQuery& query) {
+    const std::vector<spec::Manifest> manifests = folder_->KnownProcessors();
+    std::vector<std::string> names;
+    for (const spec::Manifest& manifest : manifests) names.push_back(manifest.processor.QualifiedName());
+    MS_ASSIGN_OR_RETURN(const size_t chosen, ChooseProcessor(names, query.processor));
+    return host::OfflineReader::Open(*folder_, log_, manifests[chosen].processor);
+  }
+
+  const host::DataFolder* const folder_;
+  log::EmbeddedLog* const log_;
+};
+
+}  // namespace
+
+std::unique_ptr<StateBackend> NewRunningState(std::vector<RunningProcessor> processors) {
+  return std::make_unique<RunningState>(std::move(processors));
+}
+
+std::unique_ptr<StateBackend> NewOfflineState(const host::DataFolder* folder, log::EmbeddedLog* log) {
+  return std::make_unique<OfflineState>(folder, log);
+}
+
+}  // namespace millstream::cli

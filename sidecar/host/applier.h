@@ -1,0 +1,64 @@
+#ifndef MILLSTREAM_SIDECAR_HOST_APPLIER_H_
+#define MILLSTREAM_SIDECAR_HOST_APPLIER_H_
+
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
+#include "common/base/metrics.h"
+#include "sidecar/host/event_sink.h"
+#include "sidecar/host/task_table.h"
+
+namespace millstream::host {
+
+struct ApplierOptions {
+  // Changelog applied and not flushed, over all tasks: what a kill -9 costs to replay (engine.md, "Disk").
+  int64_t max_unflushed_bytes = 64 << 20;
+  // How often the time of the stamps is refreshed, so that a state kept on disk does not look older than it is.
+  absl::Duration touch_interval = absl::Hours(1);
+};
+
+// The thread that brings committed state to disk, in order per task, and posts StateApplied; it also closes tasks. Applies of
+// one task that wait together become one batch. Its queue is bounded by the engine's overlays.
+class Applier {
+ public:
+  // All pointers outlive it.
+  Applier(const ApplierOptions& options, TaskTable* tasks, const Clock* clock, MetricsRegistry* metrics, EventSink* sink);
+  ~Applier();
+
+  void Apply(engine::ApplyState apply);
+  // Flushes and closes the store, posts TaskClosed.
+  void Close(engine::CloseTask close);
+  // Carries out what is queued, flushes and closes every store that is still open, ends the thread. Idempotent.
+  void Stop();
+
+ private:
+  using Job = std::variant<engine::ApplyState, engine::CloseTask>;
+
+  void Run();
+  void ApplyRound(std::vector<engine::ApplyState> round);
+  void ApplyTogether(TaskId task, std::vector<engine::ApplyState> applies);
+  void CloseStore(TaskId task);
+  void FlushIfDue();
+  void TouchIfDue();
+
+  const ApplierOptions options_;
+  TaskTable* const tasks_;
+  const Clock* const clock_;
+  EventSink* const sink_;
+  Gauge* const unflushed_bytes_;
+  Counter* const flushes_;
+  absl::Duration next_touch_;
+
+  absl::Mutex mutex_;
+  std::vector<Job> queue_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace millstream::host
+
+#endif  // MILLSTREAM_SIDECAR_HOST_APPLIER_H_

@@ -1,0 +1,66 @@
+#ifndef MILLSTREAM_SIDECAR_HOST_FETCHER_H_
+#define MILLSTREAM_SIDECAR_HOST_FETCHER_H_
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "common/log/log.h"
+#include "sidecar/host/event_sink.h"
+
+namespace millstream::host {
+
+// The thread that reads the inputs of all tasks with one log::Reader and posts what it finds: RecordsRead, EndOfInput,
+// InputFailed. Commands come from the engine's thread, never block and keep their order. A reader that fails as a whole is
+// made anew, once a second, and goes on where it was.
+class Fetcher {
+ public:
+  // `topics`: of the inputs, in the spec's order. `buffered_bytes` bounds what the reader holds. All pointers outlive it.
+  Fetcher(log::Log* log, std::vector<std::string> topics, int64_t buffered_bytes, EventSink* sink);
+  ~Fetcher();
+
+  using Command = std::variant<engine::StartFetch, engine::SeekFetch, engine::PauseFetch, engine::StopFetch>;
+  void Do(Command command);
+  // Ends the thread. Idempotent.
+  void Stop();
+
+ private:
+  struct Source {
+    TaskId task;
+    uint32_t input = 0;
+    uint64_t fetch = 0;
+    Offset position;
+    bool paused = false;
+  };
+
+  void Run();
+  bool TakeCommands();  // false: stop
+  void Carry(const Command& command);
+  void Begin(const TopicPartition& from, const Source& source);
+  void Pass(log::ReaderEvent event);
+  void Renew(const absl::Status& cause);
+  TopicPartition PartitionOf(TaskId task, uint32_t input) const { return {topics_[input], Partition(task.value())}; }
+
+  log::Log* const log_;
+  const std::vector<std::string> topics_;
+  const log::ReaderOptions options_;
+  EventSink* const sink_;
+
+  // Used by the thread alone; Wake may come from anywhere, so the reader is replaced under the mutex.
+  std::unique_ptr<log::Reader> reader_;
+  absl::flat_hash_map<TopicPartition, Source> sources_;
+
+  absl::Mutex mutex_;
+  std::vector<Command> commands_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace millstream::host
+
+#endif  // MILLSTREAM_SIDECAR_HOST_FETCHER_H_

@@ -1,0 +1,45 @@
+#ifndef MILLSTREAM_SIDECAR_HOST_OFFLINE_STATE_H_
+#define MILLSTREAM_SIDECAR_HOST_OFFLINE_STATE_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/log/log.h"
+#include "common/spec/stream_processor.h"
+#include "sidecar/host/data_folder.h"
+#include "sidecar/host/task_opener.h"
+#include "sidecar/store/state_environment.h"
+
+namespace millstream::host {
+
+// Committed state of a processor that does not run: its databases in the data folder, brought up to their changelogs' ends.
+// Not thread-safe.
+class OfflineReader {
+ public:
+  // `log` outlives the reader and the stores it opened. NOT_FOUND: the processor's topics are not there.
+  static absl::StatusOr<std::unique_ptr<OfflineReader>> Open(const DataFolder& folder, log::Log* log, const spec::StreamProcessorSpec& spec);
+
+  int tasks() const { return options_.topics.tasks; }
+  std::vector<std::string> Stores() const;
+  // The task whose partition the key hashes to.
+  TaskId TaskOf(std::string_view key) const;
+  // One at a time: let the last one go first.
+  absl::StatusOr<std::shared_ptr<store::TaskStore>> OpenTask(TaskId task) { return OpenStateForReading(options_, task); }
+
+ private:
+  OfflineReader() = default;
+
+  spec::StreamProcessorSpec spec_;
+  std::unique_ptr<store::StateEnvironment> environment_;
+  TaskStateOptions options_;
+};
+
+// The partitioner of the first input decides which task a key belongs to.
+TaskId TaskOfKey(const spec::StreamProcessorSpec& spec, int tasks, std::string_view key);
+
+}  // namespace millstream::host
+
+#endif  // MILLSTREAM_SIDECAR_HOST_OFFLINE_STATE_H_

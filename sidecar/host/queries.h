@@ -1,0 +1,75 @@
+#ifndef MILLSTREAM_SIDECAR_HOST_QUERIES_H_
+#define MILLSTREAM_SIDECAR_HOST_QUERIES_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "sidecar/engine/engine.h"
+#include "sidecar/host/engine_loop.h"
+#include "sidecar/host/task_opener.h"
+#include "sidecar/host/task_table.h"
+#include "sidecar/host/worker_port.h"
+#include "sidecar/server/query_backend.h"
+
+namespace millstream::host {
+
+// What HTTP and the command line ask of a running sidecar: its tasks from the last status snapshot, committed state through
+// the engine, so that what is committed and not on disk yet is seen.
+class Queries : public server::QueryBackend {
+ public:
+  // Questions the engine has not answered yet; beyond it RESOURCE_EXHAUSTED. Each holds its key and a callback.
+  static constexpr size_t kMaxPending = 10'000;
+
+  struct Parts {
+    const spec::StreamProcessorSpec* spec = nullptr;
+    int tasks = 0;
+    EngineLoop* loop = nullptr;
+    const TaskTable* table = nullptr;
+    const TaskOpener* opener = nullptr;
+    const WorkerPort* workers = nullptr;
+    const Clock* clock = nullptr;
+    std::string owner;  // who answers: "localhost"
+  };
+  // Everything in `parts` outlives it.
+  explicit Queries(Parts parts);
+
+  void Answer(engine::QueryAnswered answer);  // the engine's action
+  void Stop();                                // answers what is pending, and everything later, with UNAVAILABLE
+
+  server::ProbeAnswer Health() const override;
+  server::ProbeAnswer Readiness() const override;
+  server::ProcessorReport Tasks() const override;
+  std::vector<std::string> Stores() const override;
+  std::vector<TaskId> ReadableTasks() const override;
+  void GetKey(store::StoreIndex store, Bytes key, std::optional<TaskId> task,
+              std::function<void(absl::StatusOr<server::KeyAnswer>)> done) override;
+  void Scan(TaskId task, store::ScanRequest range, std::function<void(absl::StatusOr<server::ScanAnswer>)> done) override;
+
+  // The task whose partition the key hashes to.
+  TaskId TaskOf(std::string_view key) const;
+
+ private:
+  using Completion = std::function<void(engine::QueryAnswered, server::AnswerSource)>;
+
+  absl::Status Check(TaskId task) const;
+  absl::StatusOr<engine::QueryId> Expect(TaskId task, Completion completion);
+  server::AnswerSource SourceOf(TaskId task) const;
+
+  const Parts parts_;
+  absl::Mutex mutex_;
+  struct Pending {
+    server::AnswerSource source;
+    Completion completion;
+  };
+  absl::flat_hash_map<engine::QueryId, Pending> pending_ ABSL_GUARDED_BY(mutex_);
+  engine::QueryId next_query_ ABSL_GUARDED_BY(mutex_) = 1;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace millstream::host
+
+#endif  // MILLSTREAM_SIDECAR_HOST_QUERIES_H_

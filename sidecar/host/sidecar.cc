@@ -1,0 +1,282 @@
+#include "sidecar/host/sidecar.h"
+
+#include <sys/random.h>
+
+#include <atomic>
+#include <type_traits>
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+#include "common/base/log_line.h"
+#include "common/base/status.h"
+#include "common/base/strings.h"
+#include "sidecar/host/applier.h"
+#include "sidecar/host/engine_loop.h"
+#include "sidecar/host/fetcher.h"
+#include "sidecar/host/queries.h"
+#include "sidecar/host/read_pool.h"
+#include "sidecar/host/worker_port.h"
+#include "sidecar/host/writer_threads.h"
+
+namespace millstream::host {
+namespace {
+
+uint64_t RandomNumber() {
+  uint64_t number = 0;
+  MS_CHECK(getrandom(&number, sizeof(number), 0) == sizeof(number));
+  return number;
+}
+
+engine::EngineOptions EngineOptionsOf(const SidecarOptions& options, const Clock* clock) {
+  engine::EngineOptions result;
+  result.spec = options.spec;
+  result.output_partitions = options.topics.output_partitions;
+  result.dead_letter_partitions = options.topics.dead_letter_partitions;
+  result.output_max_bytes = options.topics.output_max_bytes;
+  result.store_max_bytes = options.topics.store_max_bytes;
+  const std::string prefix = StrCat(options.spec.group, "-", options.instance_id, "-0-");
+  result.transactional_id_a = prefix + "a";
+  result.transactional_id_b = prefix + "b";
+  result.process_start = StrCat(clock->WallMillis(), "-", absl::Hex(RandomNumber() & 0xffffffff, absl::kZeroPad8));
+  result.owner_stamp = options.spec.OwnerStamp();
+  result.overlay_bytes = options.memory.overlays;
+  result.fetched_bytes = options.memory.fetched;
+  result.seed = RandomNumber();
+  return result;
+}
+
+server::WorkerServerOptions ServerOptionsOf(const SidecarOptions& options) {
+  server::WorkerServerOptions result;
+  result.socket_path = options.socket_path;
+  result.max_workers = options.spec.sidecar.workers.max;
+  result.max_queued_bytes = static_cast<size_t>(options.memory.frames);
+  return result;
+}
+
+WriterThreadsOptions WriterOptionsOf(const SidecarOptions& options, const engine::EngineOptions& engine_options) {
+  WriterThreadsOptions result;
+  result.transactional_id_a = engine_options.transactional_id_a;
+  result.transactional_id_b = engine_options.transactional_id_b;
+  result.transaction_timeout = options.spec.transaction.timeout;
+  result.call_deadline = options.writer_call_deadline;
+  result.abandon_after = options.writer_abandon_after;
+  return result;
+}
+
+TaskStateOptions StateOptionsOf(const SidecarOptions& options, const engine::EngineOptions& engine_options, log::Log* log,
+                                store::StateEnvironment* environment, const Clock* clock) {
+  TaskStateOptions result;
+  result.log = log;
+  result.spec = &options.spec;
+  result.topics = options.topics;
+  result.state_directory = options.state_directory;
+  result.environment = environment;
+  result.owner_stamp = engine_options.owner_stamp;
+  result.clock = clock;
+  return result;
+}
+
+std::vector<std::string> InputTopics(const spec::StreamProcessorSpec& spec) {
+  std::vector<std::string> topics;
+  for (const spec::InputSpec& input : spec.inputs) topics.push_back(input.topic);
+  return topics;
+}
+
+class SidecarImpl : public Sidecar, private ActionHandler, private group::MembershipEvents {
+ public:
+  SidecarImpl(SidecarOptions options, log::Log* log, store::StateEnvironment* environment, const MembershipFactory& membership,
+              const Clock* clock, MetricsRegistry* metrics)
+      : options_(std::move(options)), clock_(clock), engine_options_(EngineOptionsOf(options_, clock)),
+        loop_(engine::Engine::Create(engine_options_, clock, metrics), clock, this),
+        fetcher_(log, InputTopics(options_.spec), options_.memory.fetch_buffer, &loop_),
+        readers_(&tasks_, &loop_, options_.read_threads),
+        applier_({.max_unflushed_bytes = options_.memory.unflushed}, &tasks_, clock, metrics, &loop_),
+        writers_(WriterOptionsOf(options_, engine_options_), log, clock, &loop_),
+        state_options_(StateOptionsOf(options_, engine_options_, log, environment, clock)),
+        opener_(state_options_, options_.restore_threads, &tasks_, metrics, &loop_),
+        workers_(ServerOptionsOf(options_), &engine_options_, clock, metrics, &loop_),
+        queries_({.spec = &options_.spec, .tasks = options_.topics.tasks, .loop = &loop_, .table = &tasks_, .opener = &opener_,
+                  .workers = &workers_, .clock = clock, .owner = options_.owner}),
+        membership_(membership(this)) {}
+
+  ~SidecarImpl() override { StopThreads(); }
+
+  absl::Status Start() {
+    MS_RETURN_IF_ERROR(CheckGroupOwner(state_options_));
+    loop_.Start();
+    MS_RETURN_IF_ERROR(workers_.Start());
+    return membership_->Join();
+  }
+
+  const spec::StreamProcessorSpec& spec() const override { return options_.spec; }
+  server::QueryBackend* queries() override { return &queries_; }
+  SidecarStatus Status() const override;
+  void RestartTask(TaskId task) override { loop_.Post(engine::RestartTask{task}); }
+
+  void BeginDrain(absl::Duration deadline) override {
+    opener_.Cancel();
+    loop_.Post(engine::Drain{deadline});
+  }
+  bool drained() const override {
+    absl::MutexLock lock(&drained_mutex_);
+    return drained_;
+  }
+  bool Stop(absl::Duration deadline) override {
+    bool drained;
+    {
+      absl::MutexLock lock(&drained_mutex_);
+      drained = drained_mutex_.AwaitWithTimeout(absl::Condition(&drained_), deadline);
+    }
+    membership_->Leave();
+    StopThreads();
+    return drained;
+  }
+  int stuck_calls() const override { return writers_.stuck(); }
+
+ private:
+  // ActionHandler, on the engine's thread.
+  void CarryOut(engine::Action action) override;
+  void OnTick() override { writers_.CheckDeadlines(); }
+
+  // MembershipEvents.
+  void OnToken(const log::GroupToken& token, int members) override { loop_.Post(engine::TokenChanged{.token = token, .members = members}); }
+  void OnAssigned(const std::vector<TaskId>& tasks) override {
+    for (const TaskId task : tasks) loop_.Post(engine::TaskAssigned{task});
+  }
+  void OnRevoked(const std::vector<TaskId>& tasks) override {
+    for (const TaskId task : tasks) loop_.Post(engine::TaskRevoked{task});
+  }
+  void OnRebalance() override { loop_.Post(engine::RebalanceStarted{}); }
+  void OnLost(const absl::Status& cause) override { loop_.Post(engine::MembershipLost{cause}); }
+
+  void ResolveOutcome(const engine::ResolveOutcome& action);
+  void StopThreads();
+
+  const SidecarOptions options_;
+  const Clock* const clock_;
+  const engine::EngineOptions engine_options_;
+  TaskTable tasks_;
+  EngineLoop loop_;
+  Fetcher fetcher_;
+  ReadPool readers_;
+  Applier applier_;
+  WriterThreads writers_;
+  const TaskStateOptions state_options_;
+  TaskOpener opener_;
+  WorkerPort workers_;
+  Queries queries_;
+  std::unique_ptr<group::Membership> membership_;
+
+  mutable absl::Mutex drained_mutex_;
+  bool drained_ ABSL_GUARDED_BY(drained_mutex_) = false;
+  std::atomic<bool> stopped_{false};
+
+  // Reads of stable offsets after an unknown outcome: rare, and they wait for transactions to end.
+  absl::Mutex resolve_mutex_;
+  std::vector<std::thread> resolvers_ ABSL_GUARDED_BY(resolve_mutex_);
+};
+
+void SidecarImpl::CarryOut(engine::Action action) {
+  std::visit(
+      [this](auto&& chosen) {
+        using T = std::decay_t<decltype(chosen)>;
+        if constexpr (std::is_same_v<T, engine::OpenTask>) {
+          opener_.Open(chosen);
+        } else if constexpr (std::is_same_v<T, engine::CloseTask>) {
+          applier_.Close(chosen);
+        } else if constexpr (std::is_same_v<T, engine::TaskReleased>) {
+          membership_->TaskReleased(chosen.task);
+        } else if constexpr (std::is_same_v<T, engine::RebalanceReady>) {
+          membership_->RebalanceReady();
+        } else if constexpr (std::is_same_v<T, engine::Drained>) {
+          absl::MutexLock lock(&drained_mutex_);
+          drained_ = true;
+        } else if constexpr (std::is_constructible_v<Fetcher::Command, T>) {
+          fetcher_.Do(std::move(chosen));
+        } else if constexpr (std::is_constructible_v<ReadPool::Job, T>) {
+          readers_.Read(std::move(chosen));
+        } else if constexpr (std::is_same_v<T, engine::ApplyState>) {
+          applier_.Apply(std::move(chosen));
+        } else if constexpr (std::is_same_v<T, engine::SendToWorker>) {
+          workers_.Send(std::move(chosen));
+        } else if constexpr (std::is_same_v<T, engine::DropWorker>) {
+          workers_.Drop(chosen);
+        } else if constexpr (std::is_same_v<T, engine::GoodbyeWorker>) {
+          workers_.Goodbye(chosen);
+        } else if constexpr (std::is_same_v<T, engine::WriterCall>) {
+          writers_.Call(std::move(chosen));
+        } else if constexpr (std::is_same_v<T, engine::ResolveOutcome>) {
+          ResolveOutcome(chosen);
+        } else {
+          static_assert(std::is_same_v<T, engine::QueryAnswered>);
+          queries_.Answer(std::move(chosen));
+        }
+      },
+      std::move(action));
+}
+
+void SidecarImpl::ResolveOutcome(const engine::ResolveOutcome& action) {
+  // The engine asks for one outcome at a time: at most one thread runs, the others have ended and are joined here.
+  absl::MutexLock lock(&resolve_mutex_);
+  for (std::thread& thread : resolvers_) thread.join();
+  resolvers_.clear();
+  resolvers_.emplace_back([this, action] {
+    engine::OutcomeRead answer{.call = action.call, .status = absl::OkStatus(), .offsets = {}};
+    auto offsets = state_options_.log->admin().StableGroupOffsets(options_.spec.group, action.partitions);
+    answer.status = offsets.status();
+    if (offsets.ok()) answer.offsets.assign(offsets->begin(), offsets->end());
+    loop_.Post(std::move(answer));
+  });
+}
+
+void SidecarImpl::StopThreads() {
+  if (stopped_.exchange(true)) return;
+  queries_.Stop();
+  workers_.Stop(absl::Seconds(2));
+  loop_.Stop();
+  fetcher_.Stop();
+  opener_.Stop();
+  readers_.Stop();
+  writers_.Stop(absl::Seconds(5));
+  applier_.Stop();
+  absl::MutexLock lock(&resolve_mutex_);
+  for (std::thread& thread : resolvers_) thread.join();
+  resolvers_.clear();
+}
+
+SidecarStatus SidecarImpl::Status() const {
+  SidecarStatus status;
+  status.engine = *loop_.status();
+  status.restores = opener_.Restoring();
+  status.stuck_calls = writers_.stuck();
+  for (const engine::TaskStatus& task : status.engine.tasks) {
+    status.running += task.state == engine::TaskStatus::State::kRunning;
+    status.restoring += task.state == engine::TaskStatus::State::kOpening;
+    status.stopped += task.state == engine::TaskStatus::State::kStopped;
+    if (task.state == engine::TaskStatus::State::kStopped) {
+      status.conditions.push_back({.reason = "TaskStopped", .message = StrCat("task ", task.task.value(), " is stopped: ", task.error)});
+    }
+  }
+  if (const absl::Status first = workers_.FirstError(); !first.ok()) status.worker_error = std::string(first.message());
+  const std::optional<absl::Duration> alone = workers_.AloneFor();
+  if (alone.has_value() && *alone > options_.spec.sidecar.workers.connect_timeout) {
+    status.conditions.push_back({.reason = "WorkerNotConnected",
+                                 .message = StrCat("no worker for ", absl::FormatDuration(absl::Trunc(*alone, absl::Seconds(1))), "; expected on ",
+                                                   workers_.socket_path(), status.worker_error.empty() ? "" : "; the last one: ", status.worker_error)});
+  }
+  if (status.engine.commits_wait && status.stuck_calls > 0) {
+    status.conditions.push_back({.reason = "CommitsWait", .message = StrCat(status.stuck_calls, " calls on the log did not come back; nothing is committed until one does; restart the process if it stays so")});
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Sidecar>> Sidecar::Start(SidecarOptions options, log::Log* log, store::StateEnvironment* environment,
+                                                        const MembershipFactory& membership, const Clock* clock, MetricsRegistry* metrics) {
+  auto sidecar = std::make_unique<SidecarImpl>(std::move(options), log, environment, membership, clock, metrics);
+  MS_RETURN_IF_ERROR(Annotate(sidecar->Start(), sidecar->spec().QualifiedName()));
+  return sidecar;
+}
+
+}  // namespace millstream::host

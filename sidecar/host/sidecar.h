@@ -1,0 +1,85 @@
+#ifndef MILLSTREAM_SIDECAR_HOST_SIDECAR_H_
+#define MILLSTREAM_SIDECAR_HOST_SIDECAR_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/base/metrics.h"
+#include "common/log/log.h"
+#include "common/spec/stream_processor.h"
+#include "sidecar/engine/engine.h"
+#include "sidecar/group/membership.h"
+#include "sidecar/host/memory_budget.h"
+#include "sidecar/host/task_opener.h"
+#include "sidecar/host/topics.h"
+#include "sidecar/server/query_backend.h"
+#include "sidecar/store/state_environment.h"
+
+namespace millstream::host {
+
+// Makes the membership of a processor, telling `events`.
+using MembershipFactory = std::function<std::unique_ptr<group::Membership>(group::MembershipEvents* events)>;
+
+struct SidecarOptions {
+  spec::StreamProcessorSpec spec;
+  PreparedTopics topics;
+  std::string state_directory;
+  std::string socket_path;    // where workers connect
+  std::string instance_id;    // of the data folder: transactional ids are <group>-<instance id>-0-a and -b
+  std::string owner = "localhost";  // who answers queries
+  MemoryShares memory;
+  int read_threads = 1;
+  int restore_threads = 2;
+  absl::Duration writer_call_deadline = absl::Seconds(30);
+  absl::Duration writer_abandon_after = absl::Seconds(40);
+};
+
+// Something a person should know, in the words of the operator's conditions.
+struct Condition {
+  std::string reason;   // WorkerNotConnected, CommitsWait, TaskStopped
+  std::string message;  // with the way out
+};
+
+struct SidecarStatus {
+  engine::EngineStatus engine;
+  int running = 0, restoring = 0, stopped = 0;
+  std::vector<RestoreReport> restores;
+  std::vector<Condition> conditions;
+  std::string worker_error;  // the first connection that ended badly
+  int stuck_calls = 0;
+};
+
+// One processor running in this process: an engine and the threads that serve it (see README.md). Thread-safe.
+class Sidecar {
+ public:
+  // Starts everything and joins the group. `log`, `environment`, `clock` and `metrics` outlive it.
+  // FAILED_PRECONDITION "GroupOwnedByAnother: ..."; errors of the worker socket.
+  static absl::StatusOr<std::unique_ptr<Sidecar>> Start(SidecarOptions options, log::Log* log, store::StateEnvironment* environment,
+                                                        const MembershipFactory& membership, const Clock* clock, MetricsRegistry* metrics);
+  // Stops without draining, as a crash would but with the state flushed.
+  virtual ~Sidecar() = default;
+
+  virtual const spec::StreamProcessorSpec& spec() const = 0;
+  virtual server::QueryBackend* queries() = 0;
+  virtual SidecarStatus Status() const = 0;
+  // A person asked a stopped task to go on.
+  virtual void RestartTask(TaskId task) = 0;
+
+  // Begins the orderly end: stop fetching, finish or abort what is in flight, commit, say GOODBYE to the workers.
+  virtual void BeginDrain(absl::Duration deadline) = 0;
+  virtual bool drained() const = 0;
+  // Waits for the drain, leaves the group, closes the socket, flushes and closes state. False if the drain took longer than
+  // `deadline` (then the rest was cut). Called once; the object is only good for Status and destruction afterwards.
+  virtual bool Stop(absl::Duration deadline) = 0;
+  // Threads stuck in a call of the log: with any, the log must not be destroyed (WriterThreads::Stop).
+  virtual int stuck_calls() const = 0;
+};
+
+}  // namespace millstream::host
+
+#endif  // MILLSTREAM_SIDECAR_HOST_SIDECAR_H_
