@@ -60,7 +60,7 @@ const std::vector<MirroredRule>& FieldRules();   // rules_fields.cc: fields that
 
 // The one CEL rule at the root of the schema; CheckMetadata mirrors it.
 inline constexpr std::string_view kNameRuleMessage =
-    "metadata.name must be a DNS label: at most 52 lower-case letters, digits and hyphens, first a letter, last no hyphen";
+    "the name must be a DNS label: at most 52 lower-case letters, digits and hyphens, first a letter, last no hyphen";
 
 // "processor.yaml:12", or "line 12" when both are in the same file.
 std::string Place(const Document& here, const Document& there, Position at);

@@ -106,7 +106,7 @@ std::string ExplainDuration(std::string_view text) {
   if (only_digits) return StrCat("the unit is missing: ", text, "ms or ", text, "s? ", kForm);
   std::optional<absl::Duration> meant = Guess(text);
   if (!meant) return std::string(kForm);
-  return StrCat(text, " is ", DurationText(*meant), ": write that; ", kForm);
+  return StrCat(text, " is ", DurationText(*meant), ": write that (the units are ms, s, m and h)");
 }
 
 }  // namespace millstream::spec

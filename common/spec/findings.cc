@@ -33,6 +33,7 @@ void Findings::Note(Position at, std::string_view path, std::string message) {
 void Findings::Add(Severity severity, Judge judge, Position at, std::string_view path, std::string message) {
   if (diagnostics_.size() >= kMaxDiagnostics) {
     ++left_out_;
+    left_out_error_ = left_out_error_ || severity == Severity::kError;
     return;
   }
   diagnostics_.push_back({severity, judge, file_, at.line, at.column, std::string(path), std::move(message)});
@@ -46,7 +47,7 @@ std::vector<Diagnostic> Findings::Take() {
                                  [&](const Diagnostic& a, const Diagnostic& b) { return order(a) == order(b); }),
                      diagnostics_.end());
   if (left_out_ > 0) {
-    diagnostics_.push_back({Severity::kError, Judge::kCode, file_, 0, 0, "",
+    diagnostics_.push_back({left_out_error_ ? Severity::kError : Severity::kNote, Judge::kCode, file_, 0, 0, "",
                             StrCat(left_out_, " more findings are left out: correct the first ones and try again")});
   }
   return std::exchange(diagnostics_, {});

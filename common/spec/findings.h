@@ -34,7 +34,9 @@ class Findings {
   std::string file_;
   std::vector<Diagnostic> diagnostics_;
   bool has_errors_ = false;
-  size_t left_out_ = 0;  // beyond kMaxDiagnostics
+  // Beyond kMaxDiagnostics.
+  size_t left_out_ = 0;
+  bool left_out_error_ = false;
 };
 
 }  // namespace millstream::spec

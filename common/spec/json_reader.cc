@@ -23,7 +23,7 @@ class JsonReader {
       if (error_) break;
       if (!value.is_null()) result.documents.push_back(std::move(value));
       if (result.documents.size() > kMaxManifestDocuments) {
-        Fail(StrCat("more than ", kMaxManifestDocuments, " documents in one file: split it"));
+        Fail(StrCat("more than ", kMaxManifestDocuments, " documents in one file: split it"), Judge::kCode);
       }
       SkipSpace();
     }
@@ -36,8 +36,8 @@ class JsonReader {
   char Peek() const { return AtEnd() ? '\0' : text_[at_]; }
   Position Here() const { return {line_, static_cast<int>(at_ - line_start_) + 1}; }
 
-  void Fail(std::string message) {
-    if (!error_) error_ = ReadError{Here(), std::move(message)};
+  void Fail(std::string message, Judge judge = Judge::kSchema) {
+    if (!error_) error_ = ReadError{Here(), std::move(message), judge};
   }
   // The same with what stands there instead.
   void Expected(std::string_view what) {
@@ -64,9 +64,9 @@ class JsonReader {
     Value value;
     value.at = Here();
     if (depth > kMaxManifestDepth) {
-      Fail(StrCat("nested more than ", kMaxManifestDepth, " deep"));
+      Fail(StrCat("nested more than ", kMaxManifestDepth, " deep"), Judge::kCode);
     } else if (++nodes_ > kMaxManifestNodes) {
-      Fail(StrCat("more than ", kMaxManifestNodes, " values"));
+      Fail(StrCat("more than ", kMaxManifestNodes, " values"), Judge::kCode);
     } else if (Peek() == '{') {
       ReadMap(value, depth);
     } else if (Peek() == '[') {
@@ -99,7 +99,7 @@ class JsonReader {
       member.key = ReadString();
       auto [known, is_new] = lines.emplace(member.key, member.key_at.line);
       if (!is_new && !error_) {
-        error_ = ReadError{member.key_at, StrCat("key `", member.key, "` is there twice, first in line ", known->second)};
+        error_ = ReadError{member.key_at, StrCat("key `", member.key, "` is there twice, first in line ", known->second), Judge::kSchema};
         return;
       }
       SkipSpace();

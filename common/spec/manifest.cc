@@ -79,7 +79,7 @@ File CheckText(std::string_view text, std::string_view name) {
   ReadResult result = ReadDocuments(text);
   if (result.error) {
     bool template_marks = text.find("{{") != std::string_view::npos;
-    file.findings.Error(Judge::kSchema, result.error->at, "",
+    file.findings.Error(result.error->judge, result.error->at, "",
                         StrCat(result.error->message, template_marks ? "; if this is a template ({{ }}), render it first" : ""));
   }
   if (!result.error && result.documents.empty()) {

@@ -93,7 +93,7 @@ void CheckName(Document& document, const std::string& path) {
   }
   if (!IsDnsLabel(name->text, kMaxName) || !IsLower(name->text.front())) {
     document.findings.Error(Judge::kCel, name->at, name_path,
-                            StrCat(kNameRuleMessage, "; but it is ", Describe(*name)));
+                            StrCat(kNameRuleMessage, ", but is ", Describe(*name)));
   }
 }
 

@@ -15,7 +15,7 @@ constexpr std::pair<std::string_view, std::string_view> kMeanings[] = {
     {R"(^(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+):[0-9]{1,5}(,(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9._-]+):[0-9]{1,5})*$)",
      "host:port, several separated by commas without spaces, for example kafka-0:9092,kafka-1:9092"},
     {R"(^[-._a-zA-Z0-9]+$)", "a key of a Secret or ConfigMap: letters, digits, `-`, `_` and `.`"},
-    {R"(^[.]*[a-zA-Z0-9_-][a-zA-Z0-9._-]*$)", "a Kafka topic name or a name like one: letters, digits, `.`, `_` and `-`, not only dots"},
+    {R"(^[.]*[a-zA-Z0-9_-][a-zA-Z0-9._-]*$)", "a name of letters, digits, `.`, `_` and `-`, and not only of dots"},
     {R"(^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$)",
      "a time in the form of RFC 3339, for example 2024-05-01T00:00:00Z"},
     {R"(^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$)", "a Kubernetes name: lower-case letters, digits, `-` and `.`, first and last a letter or digit"},

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/spec/diagnostic.h"
 #include "common/spec/value.h"
 
 namespace millstream::spec {
@@ -13,6 +14,7 @@ namespace millstream::spec {
 struct ReadError {
   Position at;
   std::string message;
+  Judge judge = Judge::kSchema;  // kCode: a bound of ours, kubectl may read further
 };
 
 struct ReadResult {

@@ -36,6 +36,8 @@ bool SameCreation(const Value& a, const Value& b) { return ToCanonicalJson(a) ==
 
 // What `earlier` and `document` may not share about one topic; empty when all is well.
 std::string Conflict(const TopicUse& use, const TopicUse& other) {
+  constexpr TopicUse::Role kReserved = TopicUse::Role::kReserved;
+  if (use.role == kReserved && other.role == kReserved) return "";  // the same group, which is refused as such
   if (use.is_internal() && other.is_internal()) return "an internal topic belongs to one processor only: change a group, a store or a topic name";
   if (use.is_internal() != other.is_internal()) {
     bool written = use.role == TopicUse::Role::kOutput || other.role == TopicUse::Role::kOutput;

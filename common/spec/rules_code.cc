@@ -77,10 +77,10 @@ void CheckEnvironment(Document& document) {
   }
 }
 
+// Only where nothing is wrong: beside errors, warnings and notes are noise.
 void Warn(Document& document) {
   const Value* spec = document.spec();
   const std::string path = document.SpecPath();
-  if (spec == nullptr || !spec->is_map()) return;
   std::optional<int64_t> replicas = IntIn(spec, "replicas"), standbys = IntIn(spec, "standbyReplicas");
   if (replicas && standbys && *standbys > 0 && *standbys >= *replicas && spec->Find("autoscale") == nullptr) {
     document.findings.Warning(spec->Find("standbyReplicas")->at, Child(path, "standbyReplicas"),
@@ -100,10 +100,12 @@ void Warn(Document& document) {
     document.findings.Warning(transaction->Find("timeout")->at, Child(Child(path, "transaction"), "timeout"),
                               "brokers refuse more than transaction.max.timeout.ms, which is 15m unless they are told otherwise");
   }
-  if (spec->Find("kafka") == nullptr) {
-    document.findings.Note(spec->at, Child(path, "kafka"),
-                           "absent: this processor runs on the embedded log, or with --kafka; in a cluster it needs kafka.bootstrapServers");
-  }
+}
+
+void Inform(Document& document) {
+  if (document.spec()->Find("kafka") != nullptr) return;
+  document.findings.Note(document.spec()->at, Child(document.SpecPath(), "kafka"),
+                         "absent: runs on the embedded log or with --kafka; in a cluster kafka.bootstrapServers is needed");
 }
 
 }  // namespace
@@ -113,7 +115,9 @@ void CheckCodeRules(Document& document) {
   CheckKafkaCollisions(document);
   CheckAllInSyncReplicas(document);
   CheckEnvironment(document);
+  if (document.findings.HasErrors()) return;
   Warn(document);
+  Inform(document);
 }
 
 }  // namespace millstream::spec

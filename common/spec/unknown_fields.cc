@@ -19,6 +19,12 @@ void FindElsewhere(const SchemaNode& node, const std::string& path, std::string_
   }
 }
 
+std::string OneOf(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) StrAppend(&out, out.empty() ? "" : " or ", word);
+  return out;
+}
+
 std::string WayOut(const SchemaNode& node, std::string_view path, std::string_view key) {
   if (path.ends_with("spec.container") && key == "name") {
     return "unknown field: the container is always called worker, leave the name out";
@@ -28,12 +34,13 @@ std::string WayOut(const SchemaNode& node, std::string_view path, std::string_vi
   if (std::optional<std::string> near = Suggest(key, known)) return StrCat("unknown field: did you mean ", *near, "?");
   std::vector<std::string> elsewhere;
   FindElsewhere(StreamProcessorSchema(), "", key, 0, elsewhere);
-  if (elsewhere.size() == 1) return StrCat("unknown field: did you mean ", elsewhere[0], "?");
+  constexpr size_t kMostPlaces = 3;  // more are no help
+  if (!elsewhere.empty() && elsewhere.size() <= kMostPlaces) return StrCat("unknown field: did you mean ", OneOf(elsewhere), "?");
   std::string list;
-  constexpr size_t kMostListed = 32;
+  constexpr size_t kMostListed = 12;
   for (const std::string& name : known) StrAppend(&list, list.empty() ? "" : ", ", name);
   if (known.empty()) return "unknown field: nothing can be set here, leave it out";
-  if (known.size() > kMostListed) return "unknown field";
+  if (known.size() > kMostListed) return "unknown field: check its spelling and its place, or leave it out";
   return StrCat("unknown field; known are ", list);
 }
 

@@ -28,7 +28,8 @@ struct Refused {
   ReadError error;
 };
 
-[[noreturn]] void Refuse(Position at, std::string message) { throw Refused{{at, std::move(message)}}; }
+[[noreturn]] void Refuse(Position at, std::string message) { throw Refused{{at, std::move(message), Judge::kSchema}}; }
+[[noreturn]] void RefuseBound(Position at, std::string message) { throw Refused{{at, std::move(message), Judge::kCode}}; }
 
 constexpr std::string_view kTagPrefix = "tag:yaml.org,2002:";
 
@@ -81,10 +82,10 @@ class Builder : public YAML::EventHandler {
     auto found = anchors_.find(anchor);
     if (found == anchors_.end()) Refuse(at, "this alias is inside the value it stands for: write the value out");
     if (static_cast<int>(frames_.size()) + found->second.depth > kMaxManifestDepth) {
-      Refuse(at, StrCat("aliases nest more than ", kMaxManifestDepth, " deep"));
+      RefuseBound(at, StrCat("aliases nest more than ", kMaxManifestDepth, " deep"));
     }
     SpendTree(found->second.value, at);
-    Finish(found->second.value, 0, true);
+    Finish(found->second.value, 0, true, found->second.depth);
   }
 
  private:
@@ -110,7 +111,7 @@ class Builder : public YAML::EventHandler {
     bool known = type.starts_with(kTagPrefix);
     if (known) type.remove_prefix(kTagPrefix.size());
     known = known && (type == "bool" || type == "int" || type == "float" || type == "null");
-    if (!known) Refuse(at, StrCat("tag `", tag, "` is not supported in a manifest: leave it out"));
+    if (!known) RefuseBound(at, StrCat("tag `", tag, "` is not supported in a manifest: leave it out"));
     Value value = ResolvePlainScalar(text, at);
     bool fits = (type == "bool" && value.kind == Value::Kind::kBool) || (type == "int" && value.kind == Value::Kind::kInt) ||
                 (type == "null" && value.is_null()) ||
@@ -120,9 +121,9 @@ class Builder : public YAML::EventHandler {
   }
 
   void Spend(const Value& value, Position at) {
-    if (--budget_.nodes < 0) Refuse(at, StrCat("more than ", kMaxManifestNodes, " values, aliases expanded"));
+    if (--budget_.nodes < 0) RefuseBound(at, StrCat("more than ", kMaxManifestNodes, " values, aliases expanded"));
     if (value.text.size() > budget_.bytes) {
-      Refuse(at, StrCat("more than ", kMaxExpandedBytes, " bytes of text, aliases expanded"));
+      RefuseBound(at, StrCat("more than ", kMaxExpandedBytes, " bytes of text, aliases expanded"));
     }
     budget_.bytes -= value.text.size();
   }
@@ -138,9 +139,9 @@ class Builder : public YAML::EventHandler {
 
   void Open(Value value, const std::string& tag, YAML::anchor_t anchor) {
     bool plain = tag == "?" || tag == "!" || tag.empty() || tag == StrCat(kTagPrefix, value.is_map() ? "map" : "seq");
-    if (!plain) Refuse(value.at, StrCat("tag `", tag, "` is not supported in a manifest: leave it out"));
+    if (!plain) RefuseBound(value.at, StrCat("tag `", tag, "` is not supported in a manifest: leave it out"));
     if (static_cast<int>(frames_.size()) >= kMaxManifestDepth) {
-      Refuse(value.at, StrCat("nested more than ", kMaxManifestDepth, " deep"));
+      RefuseBound(value.at, StrCat("nested more than ", kMaxManifestDepth, " deep"));
     }
     Spend(value, value.at);
     Frame frame;
@@ -153,11 +154,10 @@ class Builder : public YAML::EventHandler {
     Frame frame = std::move(frames_.back());
     frames_.pop_back();
     for (const Value& merged : frame.merged) Merge(frame.value, merged);
-    if (!frames_.empty()) frames_.back().depth = std::max(frames_.back().depth, frame.depth + 1);
     Finish(std::move(frame.value), frame.anchor, false, frame.depth + 1);
   }
 
-  // `value` is complete: it is the root, an item, a key or the value of a key.
+  // `value` is complete: it is the root, an item, a key or the value of a key. `depth`: levels of lists and maps it holds.
   void Finish(Value value, YAML::anchor_t anchor, bool plain, int depth = 0) {
     if (anchor != 0) {
       SpendTree(value, value.at);
@@ -168,6 +168,7 @@ class Builder : public YAML::EventHandler {
       return;
     }
     Frame& frame = frames_.back();
+    frame.depth = std::max(frame.depth, depth);
     if (frame.value.is_list()) {
       frame.value.items.push_back(std::move(value));
     } else if (!frame.has_key) {
@@ -244,16 +245,16 @@ ReadError Explain(std::string_view text, Position at, std::string message) {
     size_t start = content.find_first_not_of(" \t");
     size_t tab = content.find('\t');
     if (start != std::string_view::npos && tab < start) {
-      return {{line, static_cast<int>(tab) + 1}, "a tab in the indentation: YAML wants spaces"};
+      return {{line, static_cast<int>(tab) + 1}, "a tab in the indentation: YAML wants spaces", Judge::kSchema};
     }
   }
-  if (message == "illegal map value") message = "`: ` where no key can be: quote the text, or check the indentation";
+  if (message == "illegal map value") message = "`: ` where no key can be: quote the text, or check indentation and `:` of the lines above";
   if (message == "end of map not found") message = "wrong indentation, or a line that is neither `key: value` nor `- item`";
   if (message == "end of map flow not found") message = "`}` is missing: a map in braces does not end";
   if (message == "end of sequence not found") message = "wrong indentation: this line is no `- item` of the list above it";
   if (message == "end of sequence flow not found") message = "`]` is missing: a list in brackets does not end";
   if (message == "the referenced anchor is not defined") message = "alias of an anchor that is not defined above";
-  return {at, StrCat("not readable as YAML: ", message)};
+  return {at, StrCat("not readable as YAML: ", message), Judge::kSchema};
 }
 
 }  // namespace
@@ -269,7 +270,7 @@ ReadResult ReadYaml(std::string_view text) {
       Builder builder(budget);
       if (!parser.HandleNextDocument(builder)) break;
       if (count >= kMaxManifestDocuments) {
-        Refuse({}, StrCat("more than ", kMaxManifestDocuments, " documents in one file: split it"));
+        RefuseBound({}, StrCat("more than ", kMaxManifestDocuments, " documents in one file: split it"));
       }
       if (!builder.empty()) result.documents.push_back(builder.Take());
     }
