@@ -254,6 +254,9 @@ struct QueryAnswered {  // none
   absl::Status status;  // UNAVAILABLE: the task is not running here
   MaybeBytes value;     // QueryKey
   store::ScanPage page; // QueryRange
+  // QueryRange: where to go on (ScanRequest::after) if page.more. The last row's key, or beyond it; a page may be empty with
+  // more to come, where everything on it was deleted since.
+  std::optional<Bytes> cursor;
 };
 
 using Action = std::variant<OpenTask, CloseTask, TaskReleased, RebalanceReady, Drained, StartFetch, SeekFetch, PauseFetch,

@@ -1,0 +1,143 @@
+#include "sidecar/engine/batch.h"
+
+#include "common/base/status.h"
+#include "sidecar/protocol/codec.h"
+
+namespace millstream::engine {
+namespace {
+
+constexpr int64_t kItemOverhead = 64;
+
+protocol::RecordItem ToProtocol(const Item& item, int32_t key_index, uint32_t attempt) {
+  protocol::RecordItem out;
+  out.input = item.input;
+  out.offset = item.record.offset;
+  out.timestamp_ms = item.record.timestamp_ms;
+  out.key_index = key_index;
+  if (item.record.value) out.value = *item.record.value;
+  out.headers.reserve(item.record.headers.size());
+  for (const Header& header : item.record.headers) {
+    out.headers.emplace_back(header.name, header.value ? protocol::MaybeView(*header.value) : std::nullopt);
+  }
+  out.attempt = attempt;
+  return out;
+}
+
+// Values of one store for all keys: from the layers where they know it, else what was read from disk.
+class StateFiller {
+ public:
+  StateFiller(const Batch& batch, const BatchEncoding& how) : batch_(batch), how_(how), left_(how.max_bytes - batch.frame_bytes) {}
+
+  protocol::Batch::StoreState Fill(store::StoreIndex store) {
+    protocol::Batch::StoreState state;
+    state.store = store;
+    state.values.resize(batch_.keys.size(), {protocol::StateValue::What::kNotPrefetched, {}});
+    for (const Batch::StoreRead& read : batch_.reads) {
+      if (read.store != store) continue;
+      for (size_t i = 0; i < read.slots.size(); ++i) {
+        protocol::StateValue& value = state.values[read.slots[i]];
+        if (read.values[i]) {
+          value = {protocol::StateValue::What::kValue, *read.values[i]};
+        } else {
+          value.what = protocol::StateValue::What::kAbsent;
+        }
+      }
+    }
+    const uint32_t bit = uint32_t{1} << store;
+    for (size_t i = 0; i < batch_.keys.size(); ++i) {
+      const BatchKey& key = batch_.keys[i];
+      if ((key.stores & bit) == 0) continue;
+      protocol::StateValue& value = state.values[i];
+      if (const OverlayValue* found = how_.overlays->Find(store, key.bytes, key.hash)) {
+        value = found->deleted ? protocol::StateValue{} : protocol::StateValue{protocol::StateValue::What::kValue, found->view()};
+      }
+      MS_CHECK(value.what != protocol::StateValue::What::kNotPrefetched);  // neither a layer nor a read knows it
+      const int64_t size = static_cast<int64_t>(value.value.size());
+      if (size > left_) {
+        value = {protocol::StateValue::What::kNotPrefetched, {}};
+      } else {
+        left_ -= size;
+        used_ += size;
+      }
+    }
+    return state;
+  }
+  int64_t used() const { return used_; }
+
+ private:
+  const Batch& batch_;
+  const BatchEncoding& how_;
+  int64_t left_;
+  int64_t used_ = 0;
+};
+
+}  // namespace
+
+void IndexKey(const PrefetchPlan& plan, Batch* batch, size_t item) {
+  const Item& of = batch->items[item];
+  if (!of.record.key) {
+    batch->item_key.push_back(-1);
+    return;
+  }
+  auto [it, added] = batch->key_index.try_emplace(*of.record.key, static_cast<int32_t>(batch->keys.size()));
+  if (added) batch->keys.push_back({it->first, BytesHash()(it->first), 0, 0});
+  BatchKey& key = batch->keys[it->second];
+  key.stores |= plan.masks[of.input];
+  key.timestamp_ms = of.record.timestamp_ms;
+  batch->item_key.push_back(it->second);
+}
+
+std::vector<std::vector<Bytes>> CollectReads(const PrefetchPlan& plan, const TaskOverlays& overlays, Batch* batch) {
+  std::vector<std::vector<Bytes>> wanted;
+  for (size_t store = 0; store < plan.stores; ++store) {
+    const uint32_t bit = uint32_t{1} << store;
+    Batch::StoreRead read;
+    read.store = static_cast<store::StoreIndex>(store);
+    std::vector<Bytes> keys;
+    for (size_t i = 0; i < batch->keys.size(); ++i) {
+      const BatchKey& key = batch->keys[i];
+      if ((key.stores & bit) == 0 || overlays.Find(read.store, key.bytes, key.hash) != nullptr) continue;
+      read.slots.push_back(static_cast<int32_t>(i));
+      keys.emplace_back(key.bytes);
+    }
+    if (keys.empty()) continue;
+    batch->reads.push_back(std::move(read));
+    wanted.push_back(std::move(keys));
+  }
+  return wanted;
+}
+
+std::string EncodeBatch(const Batch& batch, TaskId task, const BatchEncoding& how, int64_t* state_bytes) {
+  protocol::Batch message;
+  message.seq = batch.seq;
+  message.task = task;
+  message.flags = batch.trace ? protocol::kFlagTrace : 0;
+  message.keys.reserve(batch.keys.size());
+  uint32_t stores = 0;
+  for (const BatchKey& key : batch.keys) {
+    message.keys.push_back(key.bytes);
+    stores |= key.stores;
+  }
+  message.items.reserve(batch.items.size());
+  for (size_t i = 0; i < batch.items.size(); ++i) {
+    const int attempt = i < how.attempts.size() ? how.attempts[i] : 1;
+    message.items.push_back(ToProtocol(batch.items[i], batch.item_key[i], static_cast<uint32_t>(attempt)));
+  }
+  StateFiller filler(batch, how);
+  for (size_t store = 0; store < how.plan->stores; ++store) {
+    if ((stores >> store & 1) != 0) message.state.push_back(filler.Fill(static_cast<store::StoreIndex>(store)));
+  }
+  *state_bytes = filler.used();
+  std::string frame;
+  frame.reserve(kFrameOverhead + batch.frame_bytes + *state_bytes + batch.keys.size() * 8 * (1 + message.state.size()));
+  protocol::Encode(message, &frame);
+  return frame;
+}
+
+int64_t FrameBytes(const Item& item) {
+  int64_t sum = kItemOverhead + (item.record.key ? item.record.key->size() : 0) + (item.record.value ? item.record.value->size() : 0);
+  for (const Header& header : item.record.headers) sum += 12 + header.name.size() + (header.value ? header.value->size() : 0);
+  return sum;
+}
+
+}  // namespace millstream::engine

@@ -1,0 +1,251 @@
+// Batches from records waiting to a frame sent: cutting, reading ahead, workers and their slots, cancelling.
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/base/strings.h"
+#include "sidecar/engine/engine_impl.h"
+#include "sidecar/protocol/codec.h"
+#include "sidecar/protocol/error_codes.h"
+
+namespace millstream::engine {
+namespace {
+
+bool Traced(const Task& task, const Item& item) { return item.record.offset < task.inputs[item.input].trace_until; }
+bool Single(const Task& task, const Item& item) { return item.record.offset < task.inputs[item.input].single_until; }
+
+}  // namespace
+
+// ---------------------------------------------------------------- preparing
+
+// Cuts the next batch and asks for its state: at once if none is out, else only when it will be a full one.
+void EngineImpl::Prepare(Task& task) {
+  if (task.prepared || task.queue.empty() || pipeline_.recovering() || now_ < task.wait_until || workers_.usable() == 0) return;
+  if (overlay_pressure_) return;  // a prepared batch holds on to overlays
+  if (task.in_flight) {
+    const Item& front = task.queue.front();
+    const bool full = task.queue.size() >= static_cast<size_t>(spec_.batch.max_records + 1) / 2 || task.queue.bytes() >= spec_.batch.max_bytes;
+    if (!full || !task.attempts.empty() || Traced(task, front) || Single(task, front) ||
+        FrameBytes(front) + kFrameOverhead > options_.frame_cap) {
+      return;
+    }
+  } else if (!SettleFront(task)) {
+    return;
+  }
+  auto batch = std::make_unique<Batch>();
+  batch->id = next_batch_++;
+  Cut(task, batch.get());
+  batch->pin = task.overlays.TakePin();
+  std::vector<std::vector<Bytes>> wanted = CollectReads(prefetch_, task.overlays, batch.get());
+  batch->reads_pending = static_cast<int>(wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const ReadId read = StartRead(task, BatchRead{batch->id, i});
+    Do(ReadKeys{read, task.id, batch->reads[i].store, std::move(wanted[i])});
+  }
+  task.prepared = std::move(batch);
+  if (at_most_once_) Claim(task);
+}
+
+// Deals with records at the front that are not to be sent (again). False: there is nothing to send now.
+bool EngineImpl::SettleFront(Task& task) {
+  while (!task.queue.empty()) {
+    const Item& front = task.queue.front();
+    const Attempts::Entry* entry = task.attempts.Find(front.input, front.record.offset);
+    if (entry == nullptr && FrameBytes(front) + kFrameOverhead > options_.frame_cap) {
+      Charge(task, front,
+             {"Decode", "RecordTooLarge", StrCat("its ", FrameBytes(front), " bytes do not fit a frame of ", options_.frame_cap), false}, false);
+      entry = task.attempts.Find(front.input, front.record.offset);
+    }
+    if (entry == nullptr || !entry->final) return true;
+    const Verdict verdict = VerdictFor(spec_.errors, *entry);
+    if (verdict == Verdict::kStop) {
+      Stop(task, StrCat(Describe(task.id, front.input, front.record.offset), " failed ", entry->count, entry->count == 1 ? " time" : " times",
+                        ", last with ", entry->last.failure_class, " ", entry->last.error, ": ", entry->last.message,
+                        "; the task is stopped: repair the program and restart the task, or set errors.onFailure"));
+      return false;
+    }
+    if (pipeline_.Full()) {
+      blocked_ = true;
+      return false;
+    }
+    Consume(task, *entry, verdict);
+  }
+  return false;
+}
+
+void EngineImpl::Cut(Task& task, Batch* batch) {
+  const bool single = Single(task, task.queue.front());
+  const size_t most = single ? 1 : std::min<size_t>(task.queue.size(), static_cast<size_t>(spec_.batch.max_records));
+  const int64_t limit = std::min<int64_t>(spec_.batch.max_bytes, options_.frame_cap / 4 * 3);
+  batch->trace = Traced(task, task.queue.front());
+  batch->items.reserve(most);  // keys point into the items: they must not move
+  batch->item_key.reserve(most);
+  double state = 0;
+  while (batch->items.size() < most && !task.queue.empty()) {
+    const Item& front = task.queue.front();
+    const int64_t size = FrameBytes(front);
+    if (!batch->items.empty()) {
+      const Attempts::Entry* failed = task.attempts.Find(front.input, front.record.offset);
+      if (failed != nullptr && failed->final) break;
+      if (Traced(task, front) != batch->trace || Single(task, front)) break;
+      if (batch->frame_bytes + size + static_cast<int64_t>(state) > limit) break;
+    }
+    batch->frame_bytes += size;
+    batch->items.push_back(task.queue.PopFront());
+    batch->bytes += batch->items.back().bytes();
+    const size_t keys = batch->keys.size();
+    IndexKey(prefetch_, batch, batch->items.size() - 1);
+    if (batch->keys.size() > keys && batch->keys.back().stores != 0) state += state_bytes_per_key_;
+  }
+}
+
+// AtMostOnce: the offsets of a batch are committed before it is sent. Records that come back unhandled are claimed already.
+void EngineImpl::Claim(Task& task) {
+  bool moved = false;
+  for (const Item& item : task.prepared->items) {
+    TaskInput& input = task.inputs[item.input];
+    if (item.next <= input.staged) continue;
+    input.staged = item.next;
+    moved = true;
+  }
+  if (moved) StageOffsets(task);
+  task.prepared->claimed = !CoversClaim(task, *task.prepared);
+}
+
+bool EngineImpl::CoversClaim(const Task& task, const Batch& batch) const {
+  return std::all_of(batch.items.begin(), batch.items.end(),
+                     [&](const Item& item) { return item.next <= task.inputs[item.input].committed; });
+}
+
+// Its records go back to where they were.
+void EngineImpl::DropPrepared(Task& task) {
+  if (!task.prepared) return;
+  const std::unique_ptr<Batch> batch = std::move(task.prepared);
+  task.overlays.ReleasePin(batch->pin);
+  task.queue.PutBack(std::move(batch->items));
+}
+
+void EngineImpl::OnBatchRead(Task& task, const BatchRead& read, KeysRead event) {
+  Batch* batch = task.prepared.get();
+  if (batch == nullptr || batch->id != read.batch) return;  // dropped since
+  if (!event.status.ok()) return ReadFailed(task, event.status);
+  Batch::StoreRead& of = batch->reads[read.index];
+  MS_CHECK(event.values.size() == of.slots.size());
+  of.values = std::move(event.values);
+  --batch->reads_pending;
+}
+
+// ---------------------------------------------------------------- sending
+
+bool EngineImpl::MaySend(const Task& task) const {
+  if (!task.prepared || task.prepared->reads_pending > 0 || task.in_flight) return false;
+  if (task.phase != Task::Phase::kRunning || now_ < task.wait_until || pipeline_.recovering()) return false;
+  return !at_most_once_ || CoversClaim(task, *task.prepared);
+}
+
+void EngineImpl::TrySend(Task& task) {
+  if (!MaySend(task)) return;
+  if (pipeline_.Full() || overlay_pressure_) {
+    blocked_ = true;
+    return;
+  }
+  task.prepared->claimed = false;
+  Worker* worker = AssignWorker(task);
+  if (worker == nullptr) return;
+  if (!task.waits_for_slot) {
+    task.waits_for_slot = true;
+    worker->waiting.push_back(task.id);
+  }
+  ServeWaiting(*worker);
+}
+
+// Sends what is ready, in the order it became so. A traced batch at the front waits until the worker has no other.
+void EngineImpl::ServeWaiting(Worker& worker) {
+  while (!worker.waiting.empty()) {
+    Task* task = Find(worker.waiting.front());
+    const bool still = task != nullptr && task->waits_for_slot && task->worker == worker.id;
+    const bool ready = still && MaySend(*task) && !(pipeline_.Full() || overlay_pressure_);
+    if (ready && !worker.HasSlot(task->prepared->trace)) return;
+    worker.waiting.pop_front();
+    if (still) task->waits_for_slot = false;
+    if (ready) Send(*task, worker);
+    if (still && !ready) blocked_ = true;  // it comes again when it is looked at
+  }
+}
+
+void EngineImpl::Send(Task& task, Worker& worker) {
+  MS_CHECK(!task.in_flight && (!at_most_once_ || CoversClaim(task, *task.prepared)));
+  task.in_flight = std::move(task.prepared);
+  Batch& batch = *task.in_flight;
+  batch.seq = next_seq_++;
+  batch.worker = worker.id;
+  batch.sent = now_;
+  batch.deadline = now_ + spec_.batch.deadline;
+  BatchEncoding how{&prefetch_, &task.overlays, std::min<int64_t>(spec_.batch.max_bytes, options_.frame_cap / 4 * 3), {}};
+  if (!task.attempts.empty()) {
+    for (const Item& item : batch.items) how.attempts.push_back(task.attempts.Next(item.input, item.record.offset));
+  }
+  int64_t state_bytes = 0;
+  std::string frame = EncodeBatch(batch, task.id, how, &state_bytes);
+  MS_CHECK(frame.size() <= static_cast<size_t>(options_.frame_cap) + 4);
+  if (!batch.keys.empty()) {
+    state_bytes_per_key_ += (static_cast<double>(state_bytes) / static_cast<double>(batch.keys.size()) - state_bytes_per_key_) / 16;
+  }
+  task.overlays.ReleasePin(batch.pin);
+  batch.reads.clear();
+  worker.out.emplace(batch.seq, task.id);
+  worker.tracing = batch.trace;
+  SendFrame(worker.id, std::move(frame));
+  Mark(task);  // the next one may be prepared
+}
+
+void EngineImpl::SendFrame(WorkerId worker, std::string frame) { Do(SendToWorker{worker, std::move(frame)}); }
+
+void EngineImpl::Cancel(Task& task) {
+  if (!task.in_flight) return;
+  const std::unique_ptr<Batch> batch = std::move(task.in_flight);
+  Worker* worker = workers_.Find(batch->worker);
+  if (worker == nullptr || worker->dropped) return;
+  worker->out.erase(batch->seq);
+  worker->tracing = false;
+  worker->Cancelled(batch->seq);
+  SendFrame(worker->id, protocol::EncodeFrame(protocol::Cancel{batch->seq}));
+  for (const TaskId waiting : worker->waiting) Mark(waiting);
+}
+
+void EngineImpl::CheckDeadlines(Task& task) {
+  if (!task.in_flight || now_ < task.in_flight->deadline) return;
+  Worker* worker = workers_.Find(task.in_flight->worker);
+  MS_CHECK(worker != nullptr);
+  DropFaulty(*worker, protocol::kDeadlineExceeded,
+             StrCat("batch ", task.in_flight->seq, " of task ", task.id.value(), " with ", task.in_flight->items.size(),
+                    " records was not answered within ", absl::FormatDuration(spec_.batch.deadline), " (batch.deadline)"));
+}
+
+// ---------------------------------------------------------------- tasks and workers
+
+// The worker the task is open at: the one it was at, unless another has two tasks less. nullptr if there is none.
+Worker* EngineImpl::AssignWorker(Task& task) {
+  Worker* current = workers_.Find(task.worker);
+  Worker* best = workers_.LeastLoaded();
+  if (current != nullptr && current->usable() && current->tasks <= best->tasks + 1) return current;
+  UnassignWorker(task);
+  if (best == nullptr) return nullptr;
+  task.worker = best->id;
+  ++best->tasks;
+  SendFrame(best->id, protocol::EncodeFrame(protocol::Open{task.id}));
+  return best;
+}
+
+void EngineImpl::UnassignWorker(Task& task) {
+  task.waits_for_slot = false;
+  if (task.worker == 0) return;
+  Worker* worker = workers_.Find(std::exchange(task.worker, 0));
+  if (worker == nullptr) return;
+  --worker->tasks;
+  if (!worker->dropped) SendFrame(worker->id, protocol::EncodeFrame(protocol::Close{task.id}));
+}
+
+void EngineImpl::WorkersChanged() { MarkAll(); }
+
+}  // namespace millstream::engine

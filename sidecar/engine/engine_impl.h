@@ -1,0 +1,202 @@
+#ifndef MILLSTREAM_SIDECAR_ENGINE_ENGINE_IMPL_H_
+#define MILLSTREAM_SIDECAR_ENGINE_ENGINE_IMPL_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "sidecar/engine/engine.h"
+#include "sidecar/engine/engine_metrics.h"
+#include "sidecar/engine/outputs.h"
+#include "sidecar/engine/pipeline.h"
+#include "sidecar/engine/reads.h"
+#include "sidecar/engine/result_check.h"
+#include "sidecar/engine/task.h"
+#include "sidecar/engine/timer_queue.h"
+#include "sidecar/engine/worker_table.h"
+
+namespace millstream::engine {
+
+// The engine: tasks, workers, reads and the pipeline put together. An event changes what it is about and marks the tasks it
+// touched; then every marked task is *refreshed* (does what its state allows: apply, prepare, send, leave ...) and the pipeline
+// steps, until nothing is marked. So a step costs what it touches, not what there is.
+//
+// The methods are grouped by file:
+//   engine_impl.cc     the loop: events, refresh, timers, status       task_lifecycle.cc  open, start, stop, leave, close
+//   batching.cc        cut, prepare, send, cancel batches               results.cc         what workers send back
+//   failures.cc        crashed workers, failed items                    worker_reads.cc    GET and SCAN
+//   state_apply.cc     committed state to disk; changelogs; settling    queries.cc         reads from outside
+class EngineImpl final : public Engine, private PipelineHost {
+ public:
+  EngineImpl(const EngineOptions& options, const Clock* clock, MetricsRegistry* registry);
+
+  void Handle(Event event, std::vector<Action>* actions) override;
+  std::optional<absl::Duration> NextDeadline() const override;
+  EngineStatus Status() const override;
+
+ private:
+  // ---- engine_impl.cc
+  void On(TokenChanged event);
+  void On(RebalanceStarted event);
+  void On(MembershipLost event);
+  void On(const Tick&) {}
+  void On(Drain event);
+  void On(WriterCallDone event);
+  void On(OutcomeRead event);
+  void Run();
+  void Refresh(Task& task);
+  void Mark(Task& task);
+  void Mark(TaskId id);
+  void MarkAll();
+  void SetTimer(Task& task);
+  void Account(Task& task);
+  void UpdatePressure();
+  void AnswerRebalance();
+  void AdvanceDrain();
+  bool Urgent();
+  Task* Find(TaskId id);
+  void Do(Action action) { actions_->push_back(std::move(action)); }
+  void NoteError(std::string message);
+  TopicPartition PartitionOf(TaskId task, uint32_t input) const;
+  std::string Describe(TaskId task, uint32_t input, Offset offset) const;
+
+  // ---- task_lifecycle.cc
+  void On(TaskAssigned event);
+  void On(TaskRevoked event);
+  void On(TaskOpened event);
+  void On(TaskClosed event);
+  void On(RecordsRead event);
+  void On(EndOfInput event);
+  void On(InputFailed event);
+  void On(RestartTask event);
+  void Open(Task& task);
+  void CommitStart(Task& task);
+  void MaybeRun(Task& task);
+  void MaybeCommitEnd(Task& task);
+  void StageOffsets(Task& task);
+  void UpdateFetch(Task& task);
+  void StopFetching(Task& task);
+  void Stop(Task& task, std::string error);
+  void Leave(Task& task, Task::Leaving how);
+  void KeepClaimed(Task& task);
+  void Lose(Task& task, const absl::Status& cause);
+  void AdvanceLeaving(Task& task);
+  void Rewind(Task& task);
+
+  // ---- batching.cc
+  void Prepare(Task& task);
+  bool SettleFront(Task& task);
+  void Cut(Task& task, Batch* batch);
+  void Claim(Task& task);
+  void DropPrepared(Task& task);
+  void TrySend(Task& task);
+  bool MaySend(const Task& task) const;
+  void Send(Task& task, Worker& worker);
+  void ServeWaiting(Worker& worker);
+  void Cancel(Task& task);  // the batch in flight: its effects will not count
+  bool CoversClaim(const Task& task, const Batch& batch) const;
+  void CheckDeadlines(Task& task);
+  Worker* AssignWorker(Task& task);
+  void UnassignWorker(Task& task);
+  void WorkersChanged();
+  void SendFrame(WorkerId worker, std::string frame);
+
+  // ---- results.cc
+  void On(WorkerConnected event);
+  void On(WorkerSent event);
+  void On(WorkerWritable event);
+  void On(WorkerDisconnected event);
+  void OnMessage(Worker& worker, const protocol::Result& result);
+  void OnMessage(Worker& worker, const protocol::Extend& extend);
+  void OnMessage(Worker& worker, const protocol::Goodbye& goodbye);
+  void OnMessage(Worker& worker, const protocol::Get& get);
+  void OnMessage(Worker& worker, const protocol::Scan& scan);
+  template <typename Other>
+  void OnMessage(Worker& worker, const Other& other);  // the server's business, not for the engine
+  // The task that holds batch `seq` at the worker; nullptr (and the worker is dropped, or the frame is late).
+  Task* Holder(Worker& worker, uint64_t seq);
+  void Accept(Task& task, Batch& batch, const protocol::Result& result);
+  void StageOps(Task& task, const Batch& batch, const protocol::StateOps& ops, int64_t timestamp_ms, Transaction& transaction);
+  void StageOutputs(const std::vector<protocol::OutputRecord>& outputs);
+  void ReturnItems(Task& task, Batch& batch, size_t from);
+
+  // ---- failures.cc
+  void DropFaulty(Worker& worker, std::string_view code, const std::string& message);
+  void WorkerGone(Worker& worker, bool crashed, const std::string& cause);
+  void Suspect(Task& task, const Batch& batch, const std::string& cause);
+  void Charge(Task& task, const Item& item, protocol::Failure failure, bool retriable);
+  void OverLimits(Task& task, Batch& batch, uint32_t done, const absl::Status& limits);
+  void Isolate(Task& task, const Batch& batch, size_t items);
+  void Consume(Task& task, const Attempts::Entry& entry, Verdict verdict);
+
+  // ---- worker_reads.cc, queries.cc
+  void On(KeysRead event);
+  void On(RangeScanned event);
+  void On(QueryKey event);
+  void On(QueryRange event);
+  void OnBatchRead(Task& task, const BatchRead& read, KeysRead event);
+  void OnGetRead(Task& task, GetRead read, KeysRead event);
+  void OnScanRead(Task& task, const ScanRead& read, RangeScanned event);
+  void SendValues(WorkerId worker, protocol::Values values);
+  void KeepScratch(Task& task, const protocol::StateOps& ops);
+  ReadId StartRead(Task& task, Read::Purpose purpose);
+  void ReadFailed(Task& task, const absl::Status& status);
+
+  // ---- state_apply.cc
+  void On(StateApplied event);
+  void CollectChangelog(const Transaction& transaction, std::vector<log::OutgoingRecord>* records) override;
+  void OnSettled(const Transaction& transaction, const std::vector<Outcome>& outcomes) override;
+  void OnRollback(const absl::Status& cause) override;
+  void OnRecovered() override;
+  const std::string& CommittedMetadata(TaskId task, uint32_t input) const override;
+  TopicPartition InputPartition(TaskId task, uint32_t input) const override { return PartitionOf(task, input); }
+  void Committed(Task& task, const TaskPart& part, const Transaction& transaction);
+  void MaybeApply(Task& task);
+  void ApplyEarly(const Transaction& transaction);
+
+  const EngineOptions options_;
+  const Clock* const clock_;
+  EngineMetrics metrics_;
+  const spec::StreamProcessorSpec& spec_ = options_.spec;
+  const bool at_most_once_;
+  PrefetchPlan prefetch_;
+  OutputRouter router_;
+  Pipeline pipeline_;
+  WorkerTable workers_;
+  Reads reads_;
+  TimerQueue timers_;
+  std::map<TaskId, std::unique_ptr<Task>> tasks_;
+
+  // Of the step under way.
+  std::vector<Action>* actions_ = nullptr;
+  absl::Duration now_{};
+  std::vector<TaskId> dirty_;
+
+  uint64_t next_seq_, next_batch_ = 1, next_fetch_ = 1;
+  ApplyId next_apply_ = 1;
+  absl::flat_hash_map<ApplyId, TaskId> applies_;
+  double state_bytes_per_key_ = 64;  // moving average, for cutting batches
+  int consecutive_aborts_ = 0;
+
+  // Sums over tasks, kept up by Account.
+  int busy_tasks_ = 0;
+  int64_t fetched_bytes_ = 0, overlay_bytes_ = 0, lag_ = 0;
+  bool fetch_pressure_ = false;    // nothing more is fetched
+  bool overlay_pressure_ = false;  // nothing more is sent, everything is applied
+  bool blocked_ = false;           // a batch was held back by a full transaction
+  int leaving_tasks_ = 0;
+
+  bool draining_ = false, drained_ = false, goodbye_said_ = false;
+  absl::Duration drain_finish_{}, drain_end_{};  // batches in flight may take so long; everything may
+  bool rebalance_owed_ = false;
+
+  EngineStatus totals_;  // the counters of Status(); tasks are filled in there
+};
+
+}  // namespace millstream::engine
+
+#endif  // MILLSTREAM_SIDECAR_ENGINE_ENGINE_IMPL_H_

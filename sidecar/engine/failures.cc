@@ -1,0 +1,102 @@
+// Crashed and misbehaving workers, failed records: who is charged, and what becomes of them.
+#include <algorithm>
+#include <utility>
+
+#include "common/base/log_line.h"
+#include "common/base/status.h"
+#include "common/base/strings.h"
+#include "sidecar/engine/engine_impl.h"
+
+namespace millstream::engine {
+
+// Closes the connection; what it held has no effect.
+void EngineImpl::DropFaulty(Worker& worker, std::string_view code, const std::string& message) {
+  MS_CHECK(!worker.dropped);
+  NoteError(StrCat("worker ", worker.id, worker.name.empty() ? "" : " (", worker.name, worker.name.empty() ? "" : ")", " is cut off: ", code, ": ", message));
+  Do(DropWorker{worker.id, std::string(code), message});
+  WorkerGone(worker, /*crashed=*/true, StrCat(code, ": ", message));
+  worker.dropped = true;
+  WorkersChanged();
+}
+
+void EngineImpl::WorkerGone(Worker& worker, bool crashed, const std::string& cause) {
+  worker.goodbye = true;
+  if (crashed && !worker.out.empty()) metrics_.worker_crashes->Add();
+  for (const auto& [seq, id] : std::exchange(worker.out, {})) {
+    Task* task = Find(id);
+    MS_CHECK(task != nullptr && task->in_flight && task->in_flight->seq == seq);
+    const std::unique_ptr<Batch> batch = std::move(task->in_flight);
+    if (at_most_once_) continue;  // they had their one try
+    if (crashed) Suspect(*task, *batch, cause);
+    if (task->leaving == Task::Leaving::kNo) ReturnItems(*task, *batch, 0);
+  }
+  for (auto& [id, task] : tasks_) {
+    if (task->worker != worker.id) continue;
+    task->worker = 0;
+    task->waits_for_slot = false;
+    Mark(*task);
+  }
+  worker.tasks = 0;
+  worker.waiting.clear();
+}
+
+// protocol.md, "Poison": the records that were out may have crashed the worker. Now they are traced: the worker names each
+// before it touches it. If it was traced already, the one it named is charged, and the rest come one at a time.
+void EngineImpl::Suspect(Task& task, const Batch& batch, const std::string& cause) {
+  if (batch.trace && batch.extended && batch.extended_done < batch.items.size()) {
+    Charge(task, batch.items[batch.extended_done],
+           {"Handler", "WorkerCrashed", StrCat("the worker ended or was cut off while it handled this record (", cause, ")"), true}, true);
+  }
+  for (const Item& item : batch.items) {
+    TaskInput& input = task.inputs[item.input];
+    input.trace_until = std::max(input.trace_until, item.record.offset.Next());
+  }
+  if (batch.trace) Isolate(task, batch, batch.items.size());
+}
+
+void EngineImpl::Isolate(Task& task, const Batch& batch, size_t items) {
+  for (size_t i = 0; i < items; ++i) {
+    TaskInput& input = task.inputs[batch.items[i].input];
+    input.single_until = std::max(input.single_until, batch.items[i].record.offset.Next());
+  }
+}
+
+// A value or output beyond the limits: which item wrote it is known only if there was one. Otherwise they come one by one.
+void EngineImpl::OverLimits(Task& task, Batch& batch, uint32_t done, const absl::Status& limits) {
+  if (done == 1) {
+    Charge(task, batch.items[0], {"Output", "OverLimit", std::string(limits.message()), true}, true);
+  } else {
+    Isolate(task, batch, done);
+  }
+  ReturnItems(task, batch, 0);
+}
+
+void EngineImpl::Charge(Task& task, const Item& item, protocol::Failure failure, bool retriable) {
+  metrics_.Failures(failure.failure_class)->Add();
+  const Attempts::Entry& entry = task.attempts.Charge(spec_.errors, item.input, item.record.offset, std::move(failure), retriable && !at_most_once_);
+  const int failures = entry.count;
+  if (!entry.final) task.wait_until = now_ + Backoff(spec_.errors.backoff_initial, spec_.errors.backoff_max, failures);
+  NoteError(StrCat(Describe(task.id, item.input, item.record.offset), ": attempt ", failures, " of ", spec_.errors.max_attempts, " failed: ",
+                   entry.last.failure_class, " ", entry.last.error, ": ", entry.last.message));
+}
+
+// The record at the front is done with, without having been handled: in the open transaction, as any other effect.
+void EngineImpl::Consume(Task& task, const Attempts::Entry& entry, Verdict verdict) {
+  const Item item = task.queue.PopFront();
+  TaskInput& input = task.inputs[item.input];
+  input.staged = std::max(input.staged, item.next);
+  StageOffsets(task);
+  pipeline_.Open(now_).Part(task.id, task.inputs.size()).records += 1;
+  if (verdict == Verdict::kDeadLetter) {
+    pipeline_.AddRecord(now_, DeadLetter(options_, task.id, item, entry), item.bytes());
+    ++totals_.dead_letters;
+    metrics_.dead_letters->Add();
+  } else {
+    ++totals_.skipped;
+    metrics_.skipped->Add();
+  }
+  LogWarning(verdict == Verdict::kDeadLetter ? "record given to the dead-letter topic" : "record skipped",
+             {{"record", Describe(task.id, item.input, item.record.offset)}, {"attempts", entry.count}, {"error", entry.last.error}});
+}
+
+}  // namespace millstream::engine

@@ -1,0 +1,91 @@
+#include "sidecar/engine/outputs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/base/strings.h"
+#include "sidecar/engine/welcome.h"
+
+namespace millstream::engine {
+namespace {
+
+MaybeBytes Owned(const protocol::MaybeView& view) { return view ? MaybeBytes(std::in_place, *view) : std::nullopt; }
+
+log::KeyHash HashOf(spec::Partitioner partitioner) {
+  switch (partitioner) {
+    case spec::Partitioner::kMurmur2: return log::KeyHash::kMurmur2;
+    case spec::Partitioner::kCrc32: return log::KeyHash::kCrc32;
+    case spec::Partitioner::kFnv1a: return log::KeyHash::kFnv1a;
+  }
+  return log::KeyHash::kMurmur2;
+}
+
+}  // namespace
+
+OutputRouter::OutputRouter(const EngineOptions* options) : options_(options) {
+  MS_CHECK(options->output_partitions.size() >= options->spec.outputs.size());
+  for (size_t i = 0; i < options->spec.outputs.size(); ++i) {
+    MS_CHECK(options->output_partitions[i] > 0);
+    partitioners_.emplace_back(HashOf(options->spec.outputs[i].partitioner), options->output_partitions[i]);
+  }
+}
+
+int64_t OutputRouter::SizeOf(const protocol::OutputRecord& record) {
+  int64_t size = (record.key ? record.key->size() : 0) + (record.value ? record.value->size() : 0);
+  for (const auto& [name, value] : record.headers) size += name.size() + (value ? value->size() : 0);
+  return size;
+}
+
+absl::Status OutputRouter::Check(const protocol::OutputRecord& record) const {
+  const std::string& name = options_->spec.outputs[record.output].name;
+  const int64_t size = SizeOf(record), most = OutputMaxBytes(*options_, record.output);
+  if (size > most) {
+    return absl::InvalidArgumentError(StrCat("a record of ", size, " bytes for output '", name, "', which takes at most ", most));
+  }
+  if (record.timestamp_ms && (*record.timestamp_ms < options_->min_timestamp_ms || *record.timestamp_ms > options_->max_timestamp_ms)) {
+    return absl::InvalidArgumentError(StrCat("timestamp ", *record.timestamp_ms, " ms of a record for output '", name,
+                                             "' is not within ", options_->min_timestamp_ms, " and ", options_->max_timestamp_ms));
+  }
+  const int partitions = options_->output_partitions[record.output];
+  if (record.partition && (*record.partition < 0 || *record.partition >= partitions)) {
+    return absl::InvalidArgumentError(StrCat("partition ", *record.partition, " of output '", name, "', which has the partitions 0 to ",
+                                             partitions - 1));
+  }
+  return absl::OkStatus();
+}
+
+log::OutgoingRecord OutputRouter::Route(const protocol::OutputRecord& record, int64_t wall_ms) {
+  log::OutgoingRecord out;
+  out.to.topic = options_->spec.outputs[record.output].topic;
+  out.to.partition = record.partition ? Partition(*record.partition) : partitioners_[record.output].Choose(record.key);
+  out.timestamp_ms = record.timestamp_ms.value_or(wall_ms);
+  out.key = Owned(record.key);
+  out.value = Owned(record.value);
+  out.headers.reserve(record.headers.size());
+  for (const auto& [name, value] : record.headers) out.headers.push_back({std::string(name), Owned(value)});
+  return out;
+}
+
+log::OutgoingRecord DeadLetter(const EngineOptions& options, TaskId task, const Item& item, const Attempts::Entry& failed) {
+  const spec::StreamProcessorSpec& spec = options.spec;
+  log::OutgoingRecord out;
+  out.to = {spec.errors.dead_letter_topic, Partition(task.value() % std::max(options.dead_letter_partitions, 1))};
+  out.timestamp_ms = item.record.timestamp_ms;
+  out.key = item.record.key;
+  out.value = item.record.value;
+  out.headers = item.record.headers;
+  auto add = [&out](const char* name, std::string value) { out.headers.push_back({StrCat("millstream.error.", name), std::move(value)}); };
+  constexpr size_t kMostMessage = 4096;  // the record itself may be near the topic's limit already
+  add("class", failed.last.failure_class);
+  add("message", StrCat(failed.last.error, ": ", failed.last.message).substr(0, kMostMessage));
+  add("topic", spec.inputs[item.input].topic);
+  add("partition", StrCat(task.value()));
+  add("offset", StrCat(item.record.offset.value()));
+  add("timestamp", StrCat(item.record.timestamp_ms));
+  add("attempts", StrCat(failed.count));
+  add("processor", spec.QualifiedName());
+  return out;
+}
+
+}  // namespace millstream::engine

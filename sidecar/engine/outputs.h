@@ -1,0 +1,40 @@
+#ifndef MILLSTREAM_SIDECAR_ENGINE_OUTPUTS_H_
+#define MILLSTREAM_SIDECAR_ENGINE_OUTPUTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/log/partitioner.h"
+#include "common/log/record.h"
+#include "sidecar/engine/engine.h"
+#include "sidecar/engine/attempts.h"
+#include "sidecar/engine/record_queue.h"
+#include "sidecar/protocol/messages.h"
+
+namespace millstream::engine {
+
+// What a worker sends out, on its way to topics and partitions. Not thread-safe.
+class OutputRouter {
+ public:
+  explicit OutputRouter(const EngineOptions* options);
+
+  // Why `record` must not go out: too large, a partition or a time that is none. OK otherwise. Precondition: its output exists.
+  absl::Status Check(const protocol::OutputRecord& record) const;
+  // Partition as given, else by the key's hash as the output declares, else in turn. Time as given, else `wall_ms`.
+  log::OutgoingRecord Route(const protocol::OutputRecord& record, int64_t wall_ms);
+
+  static int64_t SizeOf(const protocol::OutputRecord& record);
+
+ private:
+  const EngineOptions* options_;
+  std::vector<log::Partitioner> partitioners_;  // per output
+};
+
+// The record as the dead-letter topic gets it: key, value, headers and time as they were, in the partition of its task,
+// with headers millstream.error.{class, message, topic, partition, offset, timestamp, attempts, processor} behind its own.
+log::OutgoingRecord DeadLetter(const EngineOptions& options, TaskId task, const Item& item, const Attempts::Entry& failed);
+
+}  // namespace millstream::engine
+
+#endif  // MILLSTREAM_SIDECAR_ENGINE_OUTPUTS_H_

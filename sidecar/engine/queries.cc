@@ -1,0 +1,40 @@
+// Reads from outside: committed state only, never what is staged.
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/base/strings.h"
+#include "sidecar/engine/engine_impl.h"
+
+namespace millstream::engine {
+namespace {
+
+absl::Status NotHere(TaskId task) { return absl::UnavailableError(StrCat("task ", task.value(), " is not open here (restoring or moving): ask again")); }
+absl::Status NoStore(size_t store, size_t stores) { return absl::InvalidArgumentError(StrCat("store id ", store, " is beyond the processor's ", stores)); }
+
+}  // namespace
+
+void EngineImpl::On(QueryKey event) {
+  Task* task = Find(event.task);
+  if (task == nullptr || !task->open() || task->state_lost) return Do(QueryAnswered{event.query, NotHere(event.task), std::nullopt, {}, {}});
+  if (event.store >= spec_.stores.size()) return Do(QueryAnswered{event.query, NoStore(event.store, spec_.stores.size()), std::nullopt, {}, {}});
+  const size_t hash = BytesHash()(event.key);
+  if (const OverlayValue* known = task->overlays.Find(event.store, event.key, hash, TaskOverlays::View::kCommitted)) {
+    MaybeBytes value;
+    if (!known->deleted) value.emplace(known->view());
+    return Do(QueryAnswered{event.query, absl::OkStatus(), std::move(value), {}, {}});
+  }
+  const ReadId id = StartRead(*task, KeyQueryRead{event.query});
+  Do(ReadKeys{id, event.task, event.store, {std::move(event.key)}});
+}
+
+void EngineImpl::On(QueryRange event) {
+  Task* task = Find(event.task);
+  if (task == nullptr || !task->open() || task->state_lost) return Do(QueryAnswered{event.query, NotHere(event.task), std::nullopt, {}, {}});
+  if (event.range.store >= spec_.stores.size()) {
+    return Do(QueryAnswered{event.query, NoStore(event.range.store, spec_.stores.size()), std::nullopt, {}, {}});
+  }
+  const ReadId id = StartRead(*task, RangeQueryRead{event.query, event.range, task->overlays.TakePin()});
+  Do(ScanRange{id, event.task, std::move(event.range)});
+}
+
+}  // namespace millstream::engine

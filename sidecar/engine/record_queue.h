@@ -1,0 +1,63 @@
+#ifndef MILLSTREAM_SIDECAR_ENGINE_RECORD_QUEUE_H_
+#define MILLSTREAM_SIDECAR_ENGINE_RECORD_QUEUE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "common/log/record.h"
+
+namespace millstream::engine {
+
+// One record on its way through a task.
+struct Item {
+  uint32_t input = 0;
+  Offset next;  // position once it is done: behind it, and behind control records known to follow
+  log::Record record;
+
+  // What it takes in memory, about.
+  int64_t bytes() const;
+};
+
+// The records of one task that were read and not sent to a worker, in order of arrival; per input in order of offset.
+class RecordQueue {
+ public:
+  // Behind everything. `next` is the position after the last of them.
+  void Append(uint32_t input, std::vector<log::Record> records, Offset next);
+  // Before everything, in order.
+  void PutBack(std::vector<Item> items);
+  void Clear();
+  // Drops everything from the first record on that is not to be kept.
+  template <typename Keep>
+  void Truncate(Keep keep);
+
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
+  int64_t bytes() const { return bytes_; }
+  const Item& front() const { return chunks_.front().items[chunks_.front().first]; }
+  // Precondition: not empty.
+  Item PopFront();
+
+ private:
+  struct Chunk {
+    std::vector<Item> items;
+    size_t first = 0;
+  };
+  std::deque<Chunk> chunks_;
+  size_t size_ = 0;
+  int64_t bytes_ = 0;
+};
+
+template <typename Keep>
+void RecordQueue::Truncate(Keep keep) {
+  std::vector<Item> kept;
+  while (!empty() && keep(front())) kept.push_back(PopFront());
+  Clear();
+  PutBack(std::move(kept));
+}
+
+}  // namespace millstream::engine
+
+#endif  // MILLSTREAM_SIDECAR_ENGINE_RECORD_QUEUE_H_

@@ -1,0 +1,59 @@
+#include "sidecar/engine/result_check.h"
+
+#include <algorithm>
+
+#include "common/base/bytes.h"
+#include "common/base/strings.h"
+#include "sidecar/engine/welcome.h"
+#include "sidecar/protocol/error_codes.h"
+
+namespace millstream::engine {
+
+std::optional<ProtocolFault> CheckStore(const EngineOptions& options, uint32_t store) {
+  if (store < options.spec.stores.size()) return std::nullopt;
+  return ProtocolFault{protocol::kUnknownStore, StrCat("store id ", store, " is beyond the ", options.spec.stores.size(), " of WELCOME")};
+}
+
+std::optional<ProtocolFault> CheckOps(const EngineOptions& options, const protocol::StateOps& ops) {
+  for (const auto& of_store : ops) {
+    if (auto fault = CheckStore(options, of_store.first)) return fault;
+  }
+  return std::nullopt;
+}
+
+std::optional<ProtocolFault> CheckFrame(const EngineOptions& options, const Batch& batch, const protocol::Result& result) {
+  const size_t items = batch.items.size();
+  if (result.done > items || (result.failure && result.done >= items)) {
+    return ProtocolFault{protocol::kBadFrame, StrCat("RESULT of batch ", result.seq, " speaks of item ", result.done, ", the batch has ", items)};
+  }
+  const bool writes = std::any_of(result.ops.begin(), result.ops.end(), [](const auto& of_store) { return !of_store.second.empty(); });
+  if (result.done == 0 && (writes || !result.outputs.empty())) {
+    return ProtocolFault{protocol::kBadFrame, StrCat("RESULT of batch ", result.seq, " has effects of no item: they must be dropped with the item that failed")};
+  }
+  if (auto fault = CheckOps(options, result.ops)) return fault;
+  for (const protocol::OutputRecord& output : result.outputs) {
+    if (output.output < options.spec.outputs.size()) continue;
+    return ProtocolFault{protocol::kUnknownOutput,
+                         StrCat("output id ", output.output, " is beyond the ", options.spec.outputs.size(), " of WELCOME")};
+  }
+  return std::nullopt;
+}
+
+absl::Status CheckLimits(const EngineOptions& options, const OutputRouter& router, const protocol::Result& result) {
+  for (const auto& [store, ops] : result.ops) {
+    const int64_t most = StoreMaxBytes(options, store);
+    for (const protocol::StateOp& op : ops) {
+      const int64_t size = static_cast<int64_t>(op.key.size() + (op.value ? op.value->size() : 0));
+      if (size <= most) continue;
+      return absl::InvalidArgumentError(StrCat("key and value of ", size, " bytes for key '", Readable(op.key), "' of store '",
+                                               options.spec.stores[store].name, "', which takes at most ", most));
+    }
+  }
+  for (const protocol::OutputRecord& output : result.outputs) {
+    absl::Status fits = router.Check(output);
+    if (!fits.ok()) return fits;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace millstream::engine

@@ -1,0 +1,161 @@
+// What workers say: RESULT and its effects, EXTEND, GOODBYE; connections.
+#include <algorithm>
+#include <utility>
+
+#include "common/base/log_line.h"
+#include "common/base/status.h"
+#include "common/base/strings.h"
+#include "sidecar/engine/engine_impl.h"
+#include "sidecar/protocol/codec.h"
+#include "sidecar/protocol/error_codes.h"
+
+namespace millstream::engine {
+
+void EngineImpl::On(WorkerConnected event) {
+  if (static_cast<int>(workers_.size()) >= spec_.sidecar.workers.max) {
+    return Do(DropWorker{event.worker, protocol::kTooManyWorkers, StrCat("sidecar.workers.max of the manifest is ", spec_.sidecar.workers.max)});
+  }
+  Worker& worker = workers_.Add(event.worker, event.hello);
+  if (goodbye_said_) {
+    worker.goodbye = true;
+    return Do(GoodbyeWorker{event.worker, "the sidecar stops"});
+  }
+  WorkersChanged();
+}
+
+void EngineImpl::On(WorkerWritable event) {
+  Worker* worker = workers_.Find(event.worker);
+  if (worker == nullptr) return;
+  worker->writable = event.writable;
+  if (worker->usable() && event.writable) ServeWaiting(*worker);
+}
+
+void EngineImpl::On(WorkerDisconnected event) {
+  Worker* worker = workers_.Find(event.worker);
+  if (worker == nullptr) return;
+  if (!worker->dropped) WorkerGone(*worker, !event.orderly, std::string(event.cause.message()));
+  workers_.Remove(event.worker);
+  WorkersChanged();
+}
+
+void EngineImpl::On(WorkerSent event) {
+  Worker* worker = workers_.Find(event.worker);
+  if (worker == nullptr || worker->dropped) return;
+  std::visit([&](const auto& message) { OnMessage(*worker, message); }, event.message);
+}
+
+template <typename Other>
+void EngineImpl::OnMessage(Worker& /*worker*/, const Other& /*other*/) {}
+
+void EngineImpl::OnMessage(Worker& worker, const protocol::Goodbye& /*goodbye*/) {
+  worker.goodbye = true;
+  WorkersChanged();
+}
+
+Task* EngineImpl::Holder(Worker& worker, uint64_t seq) {
+  auto out = worker.out.find(seq);
+  if (out != worker.out.end()) {
+    Task* task = Find(out->second);
+    MS_CHECK(task != nullptr && task->in_flight && task->in_flight->seq == seq);
+    return task;
+  }
+  if (!worker.cancelled.contains(seq)) {
+    DropFaulty(worker, protocol::kUnknownBatch, StrCat("batch ", seq, " was not sent in this session, or was answered already"));
+  }
+  return nullptr;
+}
+
+void EngineImpl::OnMessage(Worker& worker, const protocol::Extend& extend) {
+  Task* task = Holder(worker, extend.seq);
+  if (task == nullptr) return;
+  Batch& batch = *task->in_flight;
+  if (extend.done > batch.items.size() || extend.done < batch.extended_done) {
+    return DropFaulty(worker, protocol::kBadFrame, StrCat("EXTEND of batch ", extend.seq, " with ", extend.done, " items done after ",
+                                                          batch.extended_done, ", of ", batch.items.size()));
+  }
+  if (extend.done > batch.extended_done) batch.deadline = now_ + spec_.batch.deadline;
+  batch.extended = true;
+  batch.extended_done = extend.done;
+  Mark(*task);
+}
+
+void EngineImpl::OnMessage(Worker& worker, const protocol::Result& result) {
+  Task* task = Holder(worker, result.seq);
+  if (task == nullptr) {
+    if (worker.cancelled.erase(result.seq) == 0) return;
+    ++totals_.late_results;
+    metrics_.late_results->Add();
+    return;
+  }
+  if (const auto fault = CheckFrame(options_, *task->in_flight, result)) return DropFaulty(worker, fault->code, fault->message);
+  const std::unique_ptr<Batch> batch = std::move(task->in_flight);
+  worker.out.erase(batch->seq);
+  worker.tracing = false;
+  metrics_.batch_seconds->Observe(absl::ToDoubleSeconds(now_ - batch->sent));
+  Mark(*task);
+  ServeWaiting(worker);  // the worker has something to do while this result is dealt with
+  const absl::Status limits = CheckLimits(options_, router_, result);
+  if (!limits.ok()) return OverLimits(*task, *batch, result.done, limits);
+  if (result.done > 0) {
+    Accept(*task, *batch, result);
+  } else if (!result.failure) {
+    constexpr int kMostWithoutProgress = 100;
+    if (++task->no_progress >= kMostWithoutProgress) {
+      ReturnItems(*task, *batch, 0);
+      return DropFaulty(worker, protocol::kBadFrame, StrCat("the last ", kMostWithoutProgress, " RESULTs of task ", task->id.value(), " handled nothing and named no failure"));
+    }
+  }
+  if (result.failure) Charge(*task, batch->items[result.done], *result.failure, result.failure->retriable);
+  ReturnItems(*task, *batch, result.done);
+}
+
+// The effects of the first `done` items join the open transaction (R1).
+void EngineImpl::Accept(Task& task, Batch& batch, const protocol::Result& result) {
+  task.no_progress = 0;
+  for (uint32_t i = 0; i < result.done; ++i) {
+    TaskInput& input = task.inputs[batch.items[i].input];
+    MS_CHECK(at_most_once_ || batch.items[i].next > input.staged);
+    input.staged = std::max(input.staged, batch.items[i].next);
+  }
+  StageOffsets(task);
+  Transaction& transaction = pipeline_.Open(now_);
+  transaction.Part(task.id, task.inputs.size()).records += result.done;
+  if (!result.ops.empty()) StageOps(task, batch, result.ops, batch.items[result.done - 1].record.timestamp_ms, transaction);
+  StageOutputs(result.outputs);
+}
+
+// A changelog record has the time of the record that wrote it: the last one with that key, or else the last one.
+void EngineImpl::StageOps(Task& task, const Batch& batch, const protocol::StateOps& ops, int64_t timestamp_ms, Transaction& transaction) {
+  Overlay& overlay = task.overlays.Stage(transaction.number);
+  for (const auto& [store, of_store] : ops) {
+    for (const protocol::StateOp& op : of_store) {
+      auto key = batch.key_index.find(op.key);
+      const int64_t time = key == batch.key_index.end() ? timestamp_ms : batch.keys[key->second].timestamp_ms;
+      overlay.Put(store, op.key, op.value, time);
+      transaction.bytes += static_cast<int64_t>(op.key.size() + (op.value ? op.value->size() : 0));
+    }
+  }
+}
+
+void EngineImpl::StageOutputs(const std::vector<protocol::OutputRecord>& outputs) {
+  if (outputs.empty()) return;
+  const int64_t wall_ms = clock_->WallMillis();
+  std::vector<log::OutgoingRecord> records;
+  records.reserve(outputs.size());
+  int64_t bytes = 0;
+  for (const protocol::OutputRecord& output : outputs) {
+    records.push_back(router_.Route(output, wall_ms));
+    bytes += OutputRouter::SizeOf(output);
+  }
+  metrics_.output_records->Add(static_cast<double>(records.size()));
+  pipeline_.AddOutputs(now_, std::move(records), bytes, actions_);
+}
+
+// Items from `from` on are to be handled again, before everything else of the task.
+void EngineImpl::ReturnItems(Task& task, Batch& batch, size_t from) {
+  if (from >= batch.items.size()) return;
+  DropPrepared(task);
+  task.queue.PutBack({std::make_move_iterator(batch.items.begin() + static_cast<ptrdiff_t>(from)), std::make_move_iterator(batch.items.end())});
+}
+
+}  // namespace millstream::engine

@@ -1,0 +1,102 @@
+#ifndef MILLSTREAM_SIDECAR_ENGINE_TASK_H_
+#define MILLSTREAM_SIDECAR_ENGINE_TASK_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "sidecar/engine/attempts.h"
+#include "sidecar/engine/batch.h"
+#include "sidecar/engine/record_queue.h"
+#include "sidecar/engine/task_overlays.h"
+
+namespace millstream::engine {
+
+// One input of a task. Positions are "next" offsets: committed <= staged <= fetched.
+struct TaskInput {
+  Offset committed = kNoOffset;  // in the group; kNoOffset: nothing yet
+  std::string metadata;          // of `committed`
+  Offset staged = kNoOffset;     // with what joined transactions whose outcome is not known
+  Offset fetched = kNoOffset;    // behind the last record read
+  Offset end = kNoOffset;        // of the partition, as far as known
+  bool at_end = false;           // `fetched` was the end when it was last told
+  uint64_t fetch = 0;            // number of the last start or seek; 0: not started
+  bool paused = false;
+  bool failed = false;           // cannot be read until it is sought again
+  // Records before these may have crashed a worker: sent with the trace flag / one at a time.
+  Offset trace_until = kNoOffset, single_until = kNoOffset;
+};
+
+// A task and everything about it, from TaskAssigned to TaskReleased. A struct: its rules are in the engine.
+struct Task {
+  Task(TaskId of, size_t input_count, size_t store_count) : id(of), inputs(input_count), overlays(store_count) {}
+
+  enum class Phase : uint8_t {
+    kOpening,   // OpenTask is under way
+    kFailed,    // it failed; tried again at `retry_at`, or when a person says so
+    kStarting,  // open; its start offsets are being committed
+    kRunning,
+    kStopped,  // open, but nothing is sent: a record that cannot be handled, an input that cannot be read
+    kClosing,  // CloseTask is under way
+  };
+  // Why it is given up; it may still be open for a while.
+  enum class Leaving : uint8_t {
+    kNo,
+    kRevoked,  // what is in flight is finished, then it is released
+    kLost,     // what is in flight is void; it is closed and opened again
+  };
+
+  const TaskId id;
+  Phase phase = Phase::kOpening;
+  Leaving leaving = Leaving::kNo;
+  bool release = false;    // TaskReleased is owed when it is closed
+  bool reassigned = false;  // came back while it was leaving: open it again after that
+  std::string error;       // why it is kFailed or kStopped
+  absl::Duration retry_at = absl::InfiniteDuration();
+  int open_failures = 0;
+
+  Epoch epoch;
+  std::vector<TaskInput> inputs;
+  RecordQueue queue;
+  std::unique_ptr<Batch> prepared, in_flight;
+  Attempts attempts;
+  absl::Duration wait_until = -absl::InfiniteDuration();   // backoff after a failed record
+  absl::Duration cancel_at = absl::InfiniteDuration();     // the batch in flight, when leaving
+  absl::Duration end_commit_at = -absl::InfiniteDuration();  // the next R8 commit is not before
+  int no_progress = 0;  // RESULTs in a row that did nothing
+  bool state_lost = false;  // what is in memory of its state is void: close without applying it
+
+  TaskOverlays overlays;
+  store::Positions unapplied;                             // of what is committed and not being applied
+  absl::Duration apply_at = absl::InfiniteDuration();     // when `unapplied` is due
+  std::optional<ApplyId> apply;                           // under way
+  store::Positions applying;
+  int apply_failures = 0;
+  int reads = 0;  // reads of its stores under way
+
+  WorkerId worker = 0;       // that it is open at; 0: none
+  bool waits_for_slot = false;
+  uint64_t records = 0;      // committed since it was opened
+
+  // Bookkeeping of the engine loop: what the sums over tasks hold of this one.
+  bool dirty = false, busy = false;
+  absl::Duration timer = absl::InfiniteDuration();
+  int64_t counted_bytes = 0, counted_overlay_bytes = 0, counted_lag = 0;
+
+  bool open() const { return phase == Phase::kStarting || phase == Phase::kRunning || phase == Phase::kStopped; }
+  int64_t record_bytes() const { return queue.bytes() + (prepared ? prepared->bytes : 0) + (in_flight ? in_flight->bytes : 0); }
+  // Nothing of it is in a transaction whose outcome is not known.
+  bool settled() const {
+    for (const TaskInput& input : inputs) {
+      if (input.staged != input.committed) return false;
+    }
+    return true;
+  }
+};
+
+}  // namespace millstream::engine
+
+#endif  // MILLSTREAM_SIDECAR_ENGINE_TASK_H_

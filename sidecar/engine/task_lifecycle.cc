@@ -1,0 +1,306 @@
+// Tasks from TaskAssigned to TaskReleased: opening, start offsets, fetching, stopping, giving up.
+#include <algorithm>
+#include <utility>
+
+#include "common/base/log_line.h"
+#include "common/base/status.h"
+#include "common/base/strings.h"
+#include "sidecar/engine/engine_impl.h"
+
+namespace millstream::engine {
+namespace {
+
+constexpr absl::Duration kFirstReopen = absl::Milliseconds(100);
+constexpr absl::Duration kLongestReopen = absl::Seconds(30);
+// engine.md R10: how long the batch in flight may still take when its task is given up.
+constexpr absl::Duration kGiveUpGrace = absl::Milliseconds(100);
+// engine.md R8.
+constexpr absl::Duration kEndCommitInterval = absl::Seconds(1);
+// A task holds at least so many record bytes before it is paused: less would starve batches.
+constexpr int64_t kLeastFetchShare = 256 << 10;
+
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status) ||
+         absl::IsDataLoss(status) || absl::IsAborted(status);
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- opening
+
+void EngineImpl::On(TaskAssigned event) {
+  if (draining_) return Do(TaskReleased{event.task});
+  if (Task* task = Find(event.task)) {
+    if (task->leaving != Task::Leaving::kNo) task->reassigned = true;
+    return;
+  }
+  auto task = std::make_unique<Task>(event.task, spec_.inputs.size(), spec_.stores.size());
+  Open(*tasks_.emplace(event.task, std::move(task)).first->second);
+}
+
+void EngineImpl::Open(Task& task) {
+  task.phase = Task::Phase::kOpening;
+  task.retry_at = absl::InfiniteDuration();
+  Do(OpenTask{task.id});
+}
+
+void EngineImpl::On(TaskOpened event) {
+  Task* task = Find(event.task);
+  MS_CHECK(task != nullptr && task->phase == Task::Phase::kOpening);
+  Mark(*task);
+  if (!event.status.ok()) {
+    task->error = StrCat("task ", task->id.value(), " cannot be opened: ", event.status.ToString());
+    NoteError(task->error);
+    task->phase = Task::Phase::kFailed;
+    if (MayPass(event.status)) task->retry_at = now_ + Backoff(kFirstReopen, kLongestReopen, ++task->open_failures);
+    return;
+  }
+  MS_CHECK(event.inputs.size() == task->inputs.size());
+  task->error.clear();
+  task->open_failures = 0;
+  task->phase = Task::Phase::kStarting;
+  task->epoch = task->epoch.Next();
+  for (InputStart& start : event.inputs) {
+    TaskInput& input = task->inputs[start.input];
+    input = TaskInput();
+    input.staged = input.fetched = start.next;
+    if (start.committed) {
+      input.committed = start.next;
+      input.metadata = std::move(start.metadata);
+    }
+  }
+}
+
+// R1: offsets that were only resolved are committed before the first batch.
+void EngineImpl::CommitStart(Task& task) {
+  const bool known = std::all_of(task.inputs.begin(), task.inputs.end(), [](const TaskInput& input) { return input.committed != kNoOffset; });
+  if (known) {
+    task.phase = Task::Phase::kRunning;
+  } else if (!pipeline_.recovering() && !pipeline_.HasPart(task.id)) {
+    StageOffsets(task);
+  }
+}
+
+// The task's positions join the open transaction, moved or not.
+void EngineImpl::StageOffsets(Task& task) {
+  TaskPart& part = pipeline_.Open(now_).Part(task.id, task.inputs.size());
+  for (size_t i = 0; i < task.inputs.size(); ++i) part.next[i] = task.inputs[i].staged;
+}
+
+// ---------------------------------------------------------------- inputs
+
+void EngineImpl::On(RecordsRead event) {
+  Task* task = Find(event.task);
+  if (task == nullptr || !task->open() || task->leaving != Task::Leaving::kNo) return;
+  if (pipeline_.recovering() && !at_most_once_) return;  // sought anew when it is over
+  TaskInput& input = task->inputs[event.input];
+  if (event.fetch != 0 && event.fetch != input.fetch) return;
+  if (!event.records.empty() && event.records.front().offset < input.fetched) {
+    MS_CHECK(event.fetch == 0);  // the driver promises to start where it was told
+    return;
+  }
+  MS_CHECK(event.next >= input.fetched);
+  input.fetched = event.next;
+  input.end = std::max(input.end, event.next);
+  task->queue.Append(event.input, std::move(event.records), event.next);
+  Mark(*task);
+}
+
+void EngineImpl::On(EndOfInput event) {
+  Task* task = Find(event.task);
+  if (task == nullptr || !task->open() || task->leaving != Task::Leaving::kNo) return;
+  if (pipeline_.recovering() && !at_most_once_) return;
+  TaskInput& input = task->inputs[event.input];
+  if ((event.fetch != 0 && event.fetch != input.fetch) || event.position < input.fetched) return;
+  input.fetched = event.position;
+  input.end = std::max(input.end, event.position);
+  Mark(*task);
+}
+
+void EngineImpl::On(InputFailed event) {
+  Task* task = Find(event.task);
+  if (task == nullptr || !task->open() || task->leaving != Task::Leaving::kNo) return;
+  TaskInput& input = task->inputs[event.input];
+  if (event.fetch != 0 && event.fetch != input.fetch) return;
+  input.failed = true;
+  const std::string where = StrCat(PartitionOf(task->id, event.input).ToString(), " (input '", spec_.inputs[event.input].name, "')");
+  if (absl::IsOutOfRange(event.status)) {
+    Stop(*task, StrCat("OffsetsLost: ", where, " has no offset ", input.fetched.value(), " any more (", std::string(event.status.message()),
+                       "); records between were lost to retention or the topic was re-created. Nothing is skipped by itself: set the group's offset to where to go on, then restart the task"));
+  } else {
+    Stop(*task, StrCat("InputFailed: ", where, " cannot be read: ", event.status.ToString(), "; repair it, then restart the task"));
+  }
+}
+
+// R8: the end of the partition, past control records, when there is nothing else to do.
+void EngineImpl::MaybeCommitEnd(Task& task) {
+  if (task.phase != Task::Phase::kRunning || task.leaving != Task::Leaving::kNo || pipeline_.recovering()) return;
+  if (task.in_flight || task.prepared || !task.queue.empty() || now_ < task.end_commit_at) return;
+  bool moved = false;
+  for (TaskInput& input : task.inputs) {
+    if (input.fetched <= input.staged) continue;
+    input.staged = input.fetched;
+    moved = true;
+  }
+  if (!moved) return;
+  task.end_commit_at = now_ + kEndCommitInterval;
+  StageOffsets(task);
+}
+
+void EngineImpl::UpdateFetch(Task& task) {
+  const int64_t share = std::max(options_.fetched_bytes / std::max<int64_t>(static_cast<int64_t>(tasks_.size()), 1), kLeastFetchShare);
+  const int64_t held = task.record_bytes();
+  const bool wanted = task.phase == Task::Phase::kRunning && task.leaving == Task::Leaving::kNo && workers_.usable() > 0 && !fetch_pressure_;
+  for (uint32_t i = 0; i < task.inputs.size(); ++i) {
+    TaskInput& input = task.inputs[i];
+    const bool run = wanted && held < (input.paused ? share / 2 : share);
+    if (input.fetch == 0) {
+      if (!run) continue;
+      input.fetch = next_fetch_++;
+      Do(StartFetch{task.id, i, input.fetched, input.fetch});
+    } else if (run == input.paused) {
+      input.paused = !run;
+      Do(PauseFetch{task.id, i, input.paused});
+    }
+  }
+}
+
+void EngineImpl::StopFetching(Task& task) {
+  for (uint32_t i = 0; i < task.inputs.size(); ++i) {
+    if (std::exchange(task.inputs[i].fetch, 0) != 0) Do(StopFetch{task.id, i});
+  }
+}
+
+// Back to the committed positions (R9). AtMostOnce keeps its records: those sent are gone, the others follow each other.
+void EngineImpl::Rewind(Task& task) {
+  const bool was_settled = task.settled();
+  for (uint32_t i = 0; i < task.inputs.size(); ++i) {
+    TaskInput& input = task.inputs[i];
+    if (input.committed != kNoOffset) input.staged = input.committed;
+    if (at_most_once_) continue;
+    input.fetched = input.staged;
+    input.failed = false;
+    if (input.fetch == 0) continue;
+    input.fetch = next_fetch_++;
+    Do(SeekFetch{task.id, i, input.fetched, input.fetch});
+  }
+  if (task.leaving != Task::Leaving::kNo) KeepClaimed(task);
+  // What a stopped task had done before the record it stopped at is to be done again; it stops there anew.
+  if (task.phase == Task::Phase::kStopped && !was_settled && !at_most_once_) {
+    task.phase = Task::Phase::kRunning;
+    task.error.clear();
+  }
+}
+
+// ---------------------------------------------------------------- stopping
+
+void EngineImpl::Stop(Task& task, std::string error) {
+  NoteError(error);
+  task.error = std::move(error);
+  task.phase = Task::Phase::kStopped;
+  DropPrepared(task);
+  Mark(task);
+}
+
+void EngineImpl::On(RestartTask event) {
+  Task* task = Find(event.task);
+  if (task == nullptr || task->leaving != Task::Leaving::kNo) return;
+  Mark(*task);
+  if (task->phase == Task::Phase::kFailed) {
+    task->retry_at = now_;
+    return;
+  }
+  if (task->phase != Task::Phase::kStopped) return;
+  task->phase = Task::Phase::kRunning;
+  task->error.clear();
+  task->wait_until = -absl::InfiniteDuration();
+  for (uint32_t i = 0; i < task->inputs.size(); ++i) {
+    TaskInput& input = task->inputs[i];
+    if (!std::exchange(input.failed, false) || input.fetch == 0) continue;
+    input.fetch = next_fetch_++;
+    Do(SeekFetch{task->id, i, input.fetched, input.fetch});
+  }
+  if (task->queue.empty()) return;
+  const Item& front = task->queue.front();
+  const Attempts::Entry* failed = task->attempts.Find(front.input, front.record.offset);
+  if (failed == nullptr) return;
+  task->attempts.Forget(front.input, front.record.offset);
+  if (at_most_once_) task->queue.PopFront();  // it had its one try
+}
+
+// ---------------------------------------------------------------- giving up
+
+void EngineImpl::Leave(Task& task, Task::Leaving how) {
+  if (task.leaving == Task::Leaving::kNo) ++leaving_tasks_;
+  if (task.leaving != Task::Leaving::kLost) task.leaving = how;
+  StopFetching(task);
+  if (task.leaving == Task::Leaving::kLost) {
+    Cancel(task);
+    DropPrepared(task);
+    task.queue.Clear();
+  } else {
+    task.cancel_at = draining_ ? drain_finish_ : now_ + kGiveUpGrace;
+    DropPrepared(task);
+    KeepClaimed(task);
+  }
+  Mark(task);
+}
+
+// AtMostOnce: records whose offsets are committed, or about to be, come to nobody else. Of the others a leaving task has no
+// use.
+void EngineImpl::KeepClaimed(Task& task) {
+  task.queue.Truncate([&](const Item& item) { return at_most_once_ && item.next <= task.inputs[item.input].staged; });
+}
+
+// What is in memory of the task is void: its state on disk is older than what was committed, or not to be trusted.
+void EngineImpl::Lose(Task& task, const absl::Status& cause) {
+  NoteError(StrCat("task ", task.id.value(), " is opened again: ", cause.ToString()));
+  task.state_lost = true;
+  Leave(task, Task::Leaving::kLost);
+  // Its outputs cannot be taken out of the open transaction.
+  if (pipeline_.HasOpenPart(task.id)) pipeline_.Abort(now_, cause, /*closing_too=*/false);
+}
+
+void EngineImpl::AdvanceLeaving(Task& task) {
+  if (!task.open()) return;
+  const bool unsent = at_most_once_ && (task.prepared || !task.queue.empty()) && task.phase == Task::Phase::kRunning;
+  if (task.in_flight || unsent) {
+    if (now_ < task.cancel_at) return;
+    Cancel(task);
+    DropPrepared(task);
+    task.queue.Clear();
+  }
+  if (pipeline_.HasPart(task.id)) {
+    if (pipeline_.HasStuckPart(task.id)) {
+      pipeline_.Abort(now_, absl::AbortedError("a task is given up while the group rebalances"), /*closing_too=*/false);
+    }
+    return;
+  }
+  if (!task.state_lost) MaybeApply(task);
+  if (task.apply || task.reads > 0) return;
+  UnassignWorker(task);
+  task.phase = Task::Phase::kClosing;
+  Do(CloseTask{task.id});
+}
+
+void EngineImpl::On(TaskClosed event) {
+  Task* task = Find(event.task);
+  MS_CHECK(task != nullptr && task->phase == Task::Phase::kClosing);
+  --leaving_tasks_;
+  const bool again = !draining_ && (task->reassigned || !task->release);
+  if (task->release) Do(TaskReleased{event.task});
+  const int failures = task->open_failures + 1;
+  task->queue.Clear();
+  task->overlays = TaskOverlays(0);
+  task->inputs.clear();
+  Account(*task);
+  tasks_.erase(event.task);
+  if (!again) return;
+  auto fresh = std::make_unique<Task>(event.task, spec_.inputs.size(), spec_.stores.size());
+  fresh->phase = Task::Phase::kFailed;  // opened when its time comes
+  fresh->open_failures = failures;
+  fresh->retry_at = now_ + (failures > 1 ? Backoff(kFirstReopen, kLongestReopen, failures) : absl::ZeroDuration());
+  Mark(*tasks_.emplace(event.task, std::move(fresh)).first->second);
+}
+
+}  // namespace millstream::engine

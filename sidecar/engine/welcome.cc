@@ -1,0 +1,67 @@
+#include "sidecar/engine/welcome.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "common/base/strings.h"
+
+namespace millstream::engine {
+namespace {
+
+std::string Listed(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) StrAppend(&out, out.empty() ? "" : ", ", "'", name, "'");
+  return out.empty() ? "none" : out;
+}
+
+absl::Status CheckInputs(const spec::StreamProcessorSpec& spec, const std::vector<std::string>& handled) {
+  std::vector<std::string> declared;
+  for (const spec::InputSpec& input : spec.inputs) declared.push_back(input.name);
+  for (const std::string& name : handled) {
+    if (spec.FindInput(name) == nullptr) {
+      return absl::InvalidArgumentError(StrCat("the worker has a handler for '", name, "', which is not an input of processor ",
+                                               spec.name, "; its inputs are: ", Listed(declared)));
+    }
+  }
+  for (const std::string& name : declared) {
+    if (std::find(handled.begin(), handled.end(), name) == handled.end()) {
+      return absl::InvalidArgumentError(StrCat("the worker has no handler for input '", name, "' of processor ", spec.name,
+                                               "; it handles: ", Listed(handled)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+int64_t At(const std::vector<int64_t>& values, size_t index) { return index < values.size() ? values[index] : kDefaultRecordBytes; }
+
+}  // namespace
+
+int64_t OutputMaxBytes(const EngineOptions& options, size_t output) { return At(options.output_max_bytes, output); }
+int64_t StoreMaxBytes(const EngineOptions& options, size_t store) { return At(options.store_max_bytes, store); }
+
+absl::StatusOr<protocol::Welcome> WelcomeFor(const EngineOptions& options, const protocol::Hello& hello) {
+  const spec::StreamProcessorSpec& spec = options.spec;
+  if (hello.inputs) {
+    absl::Status fits = CheckInputs(spec, *hello.inputs);
+    if (!fits.ok()) return fits;
+  }
+  protocol::Welcome welcome;
+  welcome.processor = spec.name;
+  for (const spec::InputSpec& input : spec.inputs) welcome.inputs.push_back({input.name, input.topic});
+  for (size_t i = 0; i < spec.outputs.size(); ++i) {
+    welcome.outputs.push_back({spec.outputs[i].name, spec.outputs[i].topic, OutputMaxBytes(options, i)});
+  }
+  for (size_t i = 0; i < spec.stores.size(); ++i) {
+    const bool prefetched = std::any_of(spec.inputs.begin(), spec.inputs.end(), [&](const spec::InputSpec& input) {
+      return std::find(input.prefetch.begin(), input.prefetch.end(), spec.stores[i].name) != input.prefetch.end();
+    });
+    welcome.stores.push_back({spec.stores[i].name, "KeyValue", prefetched, StoreMaxBytes(options, i)});
+  }
+  welcome.deadline_ms = absl::ToInt64Milliseconds(spec.batch.deadline);
+  welcome.min_timestamp_ms = options.min_timestamp_ms;
+  welcome.max_timestamp_ms = options.max_timestamp_ms;
+  return welcome;
+}
+
+}  // namespace millstream::engine
