@@ -75,7 +75,7 @@ def test_a_signal_in_the_middle_of_a_batch_serves_until_goodbye(sidecar, start, 
 def test_sigterm_while_waiting_for_the_sidecar(sidecar, start):
     sidecar.stop_listening()
     process = start()
-    time.sleep(0.3)
+    assert "waiting for the sidecar: no sidecar at" in process.stderr.readline()
     process.terminate()
     assert ended(process)[0] == 0
 

@@ -59,6 +59,7 @@ class Worker:
         self._session: Optional[Session] = None
         self._stop = threading.Event()
         self._interrupted_at: Optional[float] = None
+        self._said_waiting = False
 
     def run(self) -> None:
         """Returns after an orderly end. Raises NoSidecarError, RefusedError, ConfigError."""
@@ -111,6 +112,7 @@ class Worker:
             connection.release()
             raise
         self._session = session
+        self._said_waiting = False
         log.info("connected to %s, processor %s, session %s", self._path, session.schema.processor, session.schema.session)
         session.start()
         try:
@@ -132,7 +134,9 @@ class Worker:
             if isinstance(error, NoSidecarError):
                 raise NoSidecarError(missing_sidecar(self._path, connected_once, self._lost_seconds)) from error
             raise error
-        log.debug("no session yet: %s", error)
+        if not self._said_waiting:
+            self._said_waiting = True
+            log.info("waiting for the sidecar: %s", error)
 
     # -- stopping
 
