@@ -24,6 +24,6 @@ for script in bench/*.py; do
   name=$(basename "$script" .py)
   wanted "$name" "$@" || continue
   say "$name"
-  python "$script"
+  MILLSTREAM_BUILD_DIR=$BUILD python "$script"
 done
 echo "load after: $(cut -d' ' -f1-3 /proc/loadavg)"

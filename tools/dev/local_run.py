@@ -1,8 +1,8 @@
 """Drives `millstream` as a person with two terminals would: start a run, look at it, kill it. Used by the demo and the soak."""
 import json
 import os
-import re
 import signal
+import socket
 import subprocess
 import time
 import urllib.request
@@ -25,34 +25,35 @@ def json_lines(output):
     return [json.loads(line) for line in output.splitlines() if line.strip()]
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 class Run:
     """One `millstream run` over a data folder, started again after each kill."""
 
     def __init__(self, manifest, data, command, log, options=()):
-        self.arguments = ["millstream", "run", "-f", str(manifest), "--data", str(data), *options, "--", *command]
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        self.arguments = ["millstream", "run", "-f", str(manifest), "--data", str(data), "--http", f"127.0.0.1:{port}", *options, "--", *command]
         self.log_path = Path(log)
         self.process = None
-        self.url = None
 
     def start(self, patience=60):
         """Returns when the run answers over HTTP."""
-        at = self.log_path.stat().st_size if self.log_path.exists() else 0
         with self.log_path.open("ab") as out:
             self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise Failed(f"{' '.join(self.arguments)} ended with {self.process.returncode}:\n{self.tail()}")
-            with self.log_path.open("rb") as log:
-                log.seek(at)
-                found = re.search(rb"http://[\w.\[\]:]+:\d+", log.read())
-            if found:
-                self.url = found.group(0).decode()
-                try:
-                    self.tasks()
-                    return
-                except (OSError, ValueError):
-                    pass
+            try:
+                self.tasks()
+                return
+            except (OSError, ValueError):
+                pass
             time.sleep(0.05)
         raise Failed(f"{' '.join(self.arguments)} does not answer after {patience} s:\n{self.tail()}")
 

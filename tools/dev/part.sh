@@ -59,7 +59,7 @@ run_counted() {
 
 run_pytest() {
   local status=0 summary=$SCRATCH/pytest.xml
-  python -m pytest -q -p no:cacheprovider --junitxml="$summary" -o junit_family=xunit2 "$@" </dev/null || status=$?
+  MILLSTREAM_BUILD_DIR=$BUILD python -m pytest -q -p no:cacheprovider --junitxml="$summary" -o junit_family=xunit2 "$@" </dev/null || status=$?
   python "$ROOT/tools/dev/junit.py" pytest "$summary" "$MS_RESULTS" || count 0 1
   if [[ $status -gt 1 ]]; then echo "FAILED pytest: exit code $status"; count 0 1; fi
 }
