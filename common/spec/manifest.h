@@ -16,9 +16,9 @@ struct Manifest {
   std::string file;
   int line = 0;  // where its document starts, from 1
   StreamProcessorSpec processor;
-  // apiVersion, kind, metadata {name, namespace, labels, annotations} and the whole spec, defaults and resolved names filled
-  // in, keys sorted, no white space: equal bytes for manifests that mean the same, for hashing and for the operator's
-  // ConfigMap. Parsing it again gives the same bytes.
+  // apiVersion, kind, metadata {name, namespace} and the whole spec, defaults and resolved names filled in, keys sorted, no
+  // white space: for hashing (labels, annotations and the order of fields change nothing) and for the operator's ConfigMap.
+  // Parsing it again gives the same bytes.
   std::string canonical_json;
 };
 

@@ -14,7 +14,7 @@
 // One StreamProcessor as the rest of the program sees it: typed, every default filled in, every name resolved. Plain values,
 // made by ParseManifests (manifest.h) only from manifests that passed every check; tests may fill them in by hand.
 // The field rules and their meaning are in crds/streamprocessors.yaml; comments here say only what resolving adds.
-// Fields whose feature is not built yet are not here: a manifest that sets one is refused (not_supported_yet.h).
+// Fields whose feature is not built yet are not here: a manifest that sets one is refused (not_supported_yet.cc).
 
 namespace millstream::spec {
 
