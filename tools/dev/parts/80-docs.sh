@@ -4,6 +4,8 @@
 need_packages build test
 build_programs
 use_python
-run_simple "docs/reference/manifest.md is current" python tools/docs/manifest.py --check
+for page in manifest metrics cli; do
+  run_simple "docs/reference/$page.md is current" python "tools/docs/$page.py" --check
+done
 mapfile -t documents < <(git -c "safe.directory=*" ls-files -- '*.md' | xargs grep -l '^```console' | sort)
 run_counted python tools/dev/run_docs.py "${documents[@]}"
