@@ -107,6 +107,23 @@ def test_get_many_asks_once_for_what_is_missing(serve):
     assert seen == [[1, 7, 5, None, 1]]
 
 
+def test_get_many_asks_for_fewer_when_the_values_do_not_fit_a_frame(serve):
+    app = millstream.App()
+    seen = []
+    app.on("in")(lambda ctx, record: seen.append(ctx.state("s").get_many(["x", "y", "z"])))
+    sidecar = serve(app)
+    sidecar.batch(1, *records((b"a", b"1")))
+    asked = []
+    while (frame := sidecar.receive())[0] == GET:
+        asked.append(frame[4])
+        if len(frame[4]) > 1:
+            sidecar.send(VALUES, 1, frame[2], [], "the values take too many bytes: ask for fewer keys at once")
+        else:
+            sidecar.send(VALUES, 1, frame[2], [b'"' + frame[4][0] + b'"'])
+    assert frame[2:4] == [1, None] and seen == [["x", "y", "z"]]
+    assert asked == [[b"x", b"y", b"z"], [b"x"], [b"y", b"z"], [b"y"], [b"z"]]
+
+
 def test_an_error_from_the_sidecar_fails_the_item(serve):
     app = millstream.App()
     app.on("in")(lambda ctx, record: ctx.state("s").get(key="x"))
@@ -240,7 +257,7 @@ def test_a_handler_may_deal_with_undecodable_values_itself(serve):
 
 
 @pytest.mark.parametrize("action, words", [
-    (lambda ctx, r: ctx.state("s").set("x" * 200), ["store 's'", "202 bytes", "limit is 100"]),
+    (lambda ctx, r: ctx.state("s").set("x" * 200), ["store 's'", "203 bytes", "limit is 100"]),
     (lambda ctx, r: ctx.state("s").set(object()), ["type object", "as json"]),
     (lambda ctx, r: ctx.state("s").set(float("nan")), ["as json"]),
     (lambda ctx, r: ctx.state("s").set(None), ["use delete()"]),

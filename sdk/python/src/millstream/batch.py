@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Dict, Final, Iterator, List, Optional, Protocol, Tuple
 
 from .context import Context
-from .errors import BatchVoided, OutputError, ProtocolError
+from .errors import BatchVoided, MillstreamError, OutputError, ProtocolError
 from .failures import failure_of
 from .messages import DEFAULT_FRAME_CAP, FLAG_TRACE, ITEM_RECORD, RESULT, as_bytes
 from .record import Record
@@ -23,7 +23,7 @@ VOID: Final = 2  # cancelled, or the connection ended
 
 # Room for the frame's own fields and a failure message.
 _RESULT_RESERVE: Final = 20 << 10
-# A GET asks for at most so many keys, so that its answer stays small beside the frame cap.
+# A GET asks for at most so many keys; fewer, if the answer would not fit a frame.
 _MAX_KEYS_PER_GET: Final = 512
 
 ScanPage = Tuple[List[Any], Optional[bytes]]
@@ -121,14 +121,24 @@ class Batch:
 
     def get(self, ctx: Any, port: StorePort, keys: List[bytes]) -> List[Any]:
         values: List[Any] = []
-        for chunk in self._chunks(port, keys):
-            values.extend(self.link.get(self, port.id, chunk))
+        chunks = _chunks(keys)
+        while chunks:
+            chunk = chunks.pop(0)
+            try:
+                values.extend(self.link.get(self, port.id, chunk))
+            except MillstreamError:
+                chunks[:0] = _halves(chunk)
         return values
 
     async def get_async(self, ctx: Any, port: StorePort, keys: List[bytes]) -> List[Any]:
         values: List[Any] = []
-        for chunk in self._chunks(port, keys):
-            values.extend(await self.link.get_async(self, port.id, chunk))
+        chunks = _chunks(keys)
+        while chunks:
+            chunk = chunks.pop(0)
+            try:
+                values.extend(await self.link.get_async(self, port.id, chunk))
+            except MillstreamError:
+                chunks[:0] = _halves(chunk)
         return values
 
     def scan(
@@ -142,11 +152,6 @@ class Batch:
         cursor: Optional[bytes],
     ) -> ScanPage:
         return await self.link.scan_async(self, store, first, last, limit, reverse, cursor, self._new_ops())
-
-    def _chunks(self, port: StorePort, keys: List[bytes]) -> Iterator[List[bytes]]:
-        fitting = max(1, min(_MAX_KEYS_PER_GET, self.schema.limits.frame // (port.max_value_bytes + 16)))
-        for at in range(0, len(keys), fitting):
-            yield keys[at : at + fitting]
 
     def _new_ops(self) -> NewOps:
         """The writes since the sidecar was last told, by store. Scans need them: it merges them over its own rows."""
@@ -176,6 +181,18 @@ class Batch:
             f"the state changes and outputs of this one record have {staged} bytes together, which does not fit a frame "
             f"of {self.schema.limits.frame} bytes; emit and write less per record"
         )
+
+
+def _chunks(keys: List[bytes]) -> List[List[bytes]]:
+    return [keys[at : at + _MAX_KEYS_PER_GET] for at in range(0, len(keys), _MAX_KEYS_PER_GET)]
+
+
+def _halves(keys: List[bytes]) -> List[List[bytes]]:
+    """Inside of an except block: asks for fewer keys at once, since the values may not have fitted a frame together."""
+    if len(keys) == 1:
+        raise  # noqa: PLE0704  the error at hand
+    middle = len(keys) // 2
+    return [keys[:middle], keys[middle:]]
 
 
 def undo(log: List[Tuple[Any, bytes, Optional[bytes], Any, int]], mark: int = 0) -> None:

@@ -82,9 +82,10 @@ class BaseStore:
             data = self._encode(value)
         except Exception as error:
             raise self._unencodable(value, error) from error
-        if len(data) > self._max:
+        if len(raw) + len(data) > self._max:
             raise OutputError(
-                f"store {self.name!r}: the value for key {raw!r:.80} has {len(data)} bytes, the limit is {self._max}"
+                f"store {self.name!r}: key {raw!r:.80} and its value have {len(raw) + len(data)} bytes, "
+                f"the limit is {self._max}"
             )
         return data
 
