@@ -19,7 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sidecar/protocol/error_codes.h"
-#include "sidecar/server/raw_worker_for_test.h"
+#include "sidecar/server/testing/raw_worker.h"
 
 namespace millstream::server {
 namespace {

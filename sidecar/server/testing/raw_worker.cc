@@ -1,4 +1,4 @@
-#include "sidecar/server/raw_worker_for_test.h"
+#include "sidecar/server/testing/raw_worker.h"
 
 #include <poll.h>
 #include <sys/socket.h>
