@@ -40,6 +40,7 @@ OWNERS = {
     "rocksdb": ["common/log/embedded", "sidecar/store", "sidecar/host"],
     "cpprest": ["common/http"],
     "pplx": ["common/http"],
+    "boost": ["common/http"],
     "librdkafka": ["common/log/kafka"],
     "msgpack": ["sidecar/protocol", "sdk/cpp"],
     "yaml-cpp": ["common/spec"],

@@ -107,8 +107,10 @@ def file_size(tree):
 
 
 def folder_readme(tree):
-    """Every folder with C++ sources has a README.md."""
+    """Every folder with C++ sources has a README.md; a folder testing/ is described by the folder it is in."""
     for folder in tree.folders((".cc", ".h")):
+        if PurePosixPath(folder).name == "testing":
+            continue
         readme = tree.by_path.get(f"{folder}/README.md")
         if readme is None:
             yield Finding(folder, 1, "the folder has no README.md (purpose, map of its files, the life of one record through it)")

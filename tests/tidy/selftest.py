@@ -59,6 +59,7 @@ BROKEN = {
         {"common/base/ids.cc": "#include <msgpack.hpp>\n"},
         {"common/base/ids.cc": "#include <gtest/gtest.h>\n"},
         {"common/base/ids.cc": "#include <boost/asio.hpp>\n"},
+        {"common/base/ids.cc": "#include <folly/json.h>\n"},
     ],
     "library_leaks": [
         {"sidecar/engine/task.cc": '#include "sidecar/store/disk.h"\n'},

@@ -60,7 +60,7 @@ class File:
     @property
     def is_for_tests(self):
         """Tests and what only tests use: they may look anywhere that does not look back at them."""
-        return (re.search(r"(_test|_tests|_bench|_fuzz|_contract|_testing)\.(cc|h)$", self.name) is not None
+        return (re.search(r"(_test|_tests|_bench|_fuzz|_contract|_testing|_test_util)\.(cc|h)$", self.name) is not None
                 or re.match(r"(test_|fake_)", self.name) is not None
                 or "/testing/" in self.path or self.path.startswith(("tests/", "bench/")))
 
