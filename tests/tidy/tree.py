@@ -84,9 +84,14 @@ class Tree:
     def of_checkout(cls, root):
         listed = subprocess.run(
             ["git", "-c", "safe.directory=*", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            check=True, stdout=subprocess.PIPE).stdout.decode().split("\0")
+            check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if listed.returncode == 0:
+            paths = {path for path in listed.stdout.decode().split("\0") if path}
+        else:  # an archive without .git
+            paths = {path.relative_to(root).as_posix() for path in Path(root).rglob("*")}
+            paths = {path for path in paths if not path.startswith("build/") and "__pycache__" not in path}
         files = []
-        for path in sorted({path for path in listed if path}):
+        for path in sorted(paths):
             full = Path(root) / path
             if not full.is_file() or full.is_symlink():
                 continue

@@ -7,5 +7,5 @@ use_python
 for page in manifest metrics cli; do
   run_simple "docs/reference/$page.md is current" python "tools/docs/$page.py" --check
 done
-mapfile -t documents < <(git -c "safe.directory=*" ls-files -- '*.md' | xargs grep -l '^```console' | sort)
+mapfile -t documents < <(grep -rl --include='*.md' --exclude-dir=.git --exclude-dir=build '^```console' . | sed 's|^\./||' | sort)
 run_counted python tools/dev/run_docs.py "${documents[@]}"
