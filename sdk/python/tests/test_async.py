@@ -183,6 +183,20 @@ def test_cancel_stops_coroutines(serve):
     assert sidecar.run(3, (b"a", b"2"))[1:4] == [3, 1, None]
 
 
+def test_cancel_right_behind_the_batch(serve):
+    app = millstream.App()
+
+    @app.on("in")
+    async def handle(ctx, record):
+        await asyncio.sleep(30)
+
+    sidecar = serve(app)
+    for seq in range(1, 30):
+        sidecar.batch(seq, *records((b"a", b"1")))
+        sidecar.send(CANCEL, seq)
+        assert sidecar.receive() == [RESULT, seq, 0, None, {}, []]
+
+
 def test_plain_handlers_beside_async_ones_run_alone(serve):
     app = millstream.App()
     running = 0
@@ -226,6 +240,7 @@ def test_system_exit_in_a_coroutine_ends_the_program(serve):
 
     sidecar = serve(app)
     sidecar.batch(1, *records((b"a", b"1")))
+    assert sidecar.receive() is None
     sidecar.running.join()
     assert isinstance(sidecar.running.error, SystemExit) and sidecar.running.error.code == 3
 

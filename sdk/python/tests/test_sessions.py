@@ -77,17 +77,40 @@ def test_a_waiting_batch_gets_its_turn(serve):
         order.append(ctx.task)
         time.sleep(0.03)
 
-    sidecar = serve(app, deadline_ms=200)
+    sidecar = serve(app, deadline_ms=400)
     sidecar.batch(1, *records(*[(b"a", b"1")] * 20), task=0)
     sidecar.batch(2, *records(*[(b"a", b"1")] * 5), task=1)
-    done = []
-    while len(done) < 2:
+    results = []
+    while len(results) < 2:
         frame = sidecar.receive()
         if frame[0] == RESULT:
             assert frame[3] is None
-            done.append(frame[1])
-    assert done == [2, 1]
-    assert order.count(0) == 20 and order.count(1) == 5
+            results.append((frame[1], frame[2]))
+    assert results[1] == (2, 5)
+    assert results[0][0] == 1 and 0 < results[0][1] < 20  # ended early: the rest is sent again
+    assert order == [0] * results[0][1] + [1] * 5
+
+
+def test_a_batch_behind_a_slow_record_is_handed_back(serve):
+    app = millstream.App()
+    go, ran = threading.Event(), []
+
+    @app.on("in")
+    def handle(ctx, record):
+        ran.append(ctx.task)
+        if ctx.task == 0:
+            go.wait(10)
+
+    sidecar = serve(app, deadline_ms=300)
+    sidecar.batch(1, *records((b"a", b"1")), task=0)
+    wait_for(lambda: ran)
+    sidecar.batch(2, *records((b"a", b"1")), task=1)
+    assert sidecar.receive() == [RESULT, 2, 0, None, {}, []]
+    sidecar.batch(3, *records((b"a", b"1")), task=1)
+    go.set()
+    assert sidecar.expect(RESULT)[1:4] == [1, 1, None]
+    assert sidecar.expect(RESULT)[1:4] == [3, 1, None]
+    assert ran == [0, 1]
 
 
 def test_cancel_ends_the_batch_between_items(serve):
@@ -277,5 +300,6 @@ def test_system_exit_in_a_handler_ends_the_program(serve):
     for options in ({}, {"threads": 2}):
         sidecar = serve(app, options=options) if not options else serve(app, options)
         sidecar.batch(1, *records((b"a", b"1")))
+        assert sidecar.receive() is None  # no RESULT, no GOODBYE: to the sidecar it is a crash
         sidecar.running.join()
         assert isinstance(sidecar.running.error, SystemExit) and sidecar.running.error.code == 7

@@ -6,7 +6,7 @@ count. A batch whose RESULT would not fit a frame ends early without failure: th
 
 from __future__ import annotations
 
-from typing import Any, Dict, Final, Iterator, List, Optional, Protocol, Tuple
+from typing import Any, Dict, Final, List, Optional, Protocol, Tuple
 
 from .context import Context
 from .errors import BatchVoided, MillstreamError, OutputError, ProtocolError
@@ -18,7 +18,7 @@ from .state import MISSING, StateCells
 
 # Signals to a running batch, set by other threads, looked at between items.
 RUN: Final = 0
-GIVE_WAY: Final = 1  # another batch of this worker has waited long enough
+GIVE_WAY: Final = 1  # another batch of this worker has waited long enough: end early
 VOID: Final = 2  # cancelled, or the connection ended
 
 # Room for the frame's own fields and a failure message.
@@ -126,8 +126,8 @@ class Batch:
             chunk = chunks.pop(0)
             try:
                 values.extend(self.link.get(self, port.id, chunk))
-            except MillstreamError:
-                chunks[:0] = _halves(chunk)
+            except MillstreamError as error:
+                chunks[:0] = _halves(chunk, error)
         return values
 
     async def get_async(self, ctx: Any, port: StorePort, keys: List[bytes]) -> List[Any]:
@@ -137,8 +137,8 @@ class Batch:
             chunk = chunks.pop(0)
             try:
                 values.extend(await self.link.get_async(self, port.id, chunk))
-            except MillstreamError:
-                chunks[:0] = _halves(chunk)
+            except MillstreamError as error:
+                chunks[:0] = _halves(chunk, error)
         return values
 
     def scan(
@@ -187,10 +187,10 @@ def _chunks(keys: List[bytes]) -> List[List[bytes]]:
     return [keys[at : at + _MAX_KEYS_PER_GET] for at in range(0, len(keys), _MAX_KEYS_PER_GET)]
 
 
-def _halves(keys: List[bytes]) -> List[List[bytes]]:
-    """Inside of an except block: asks for fewer keys at once, since the values may not have fitted a frame together."""
+def _halves(keys: List[bytes], error: MillstreamError) -> List[List[bytes]]:
+    """The values of `keys` may not have fitted a frame together: fewer at once. One alone: `error` it is."""
     if len(keys) == 1:
-        raise  # noqa: PLE0704  the error at hand
+        raise error
     middle = len(keys) // 2
     return [keys[:middle], keys[middle:]]
 
@@ -205,12 +205,8 @@ def undo(log: List[Tuple[Any, bytes, Optional[bytes], Any, int]], mark: int = 0)
             cells.writes[key] = before
 
 
-def run_plain(batch: Batch) -> Iterator[None]:
-    """Runs the batch's items with plain handlers and sends its RESULT.
-
-    Yields where it was told to give way to another batch; go on with next(). Raises BatchVoided when the batch no longer
-    counts.
-    """
+def run_plain(batch: Batch) -> None:
+    """Runs the batch's items with plain handlers and sends its RESULT. Raises BatchVoided when it no longer counts."""
     ctx = Context(batch)
     log, outputs = ctx._log, ctx._outputs
     batch.logs.append(log)
@@ -220,10 +216,8 @@ def run_plain(batch: Batch) -> Iterator[None]:
         if batch.signal:
             if batch.signal == VOID:
                 raise BatchVoided
-            batch.signal = RUN
-            yield
-            if batch.signal == VOID:
-                raise BatchVoided
+            if index:
+                break
         if batch.trace:
             batch.link.extend(batch, index)
         key_index = item[4]

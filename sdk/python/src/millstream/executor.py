@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from typing import Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional
 
 from .async_run import AsyncRun
 from .batch import Batch, run_plain
 from .errors import BatchVoided
 from .session import Session
-
-_Job = Tuple[Batch, Iterator[None]]
-
 
 def run_batches(session: Session, threads: int, any_async: bool, concurrency: int) -> None:
     """Runs batches until the session ends. What handlers raise beyond Exception (SystemExit ...) comes out of here."""
@@ -26,53 +22,25 @@ def run_batches(session: Session, threads: int, any_async: bool, concurrency: in
 
 
 class _PlainExecutor:
-    """One thread. It takes one batch at a time; the next one is already here, so the socket's round trip costs nothing.
-
-    So that a batch waiting behind a slow one does not pass its deadline, the running batch is told to give way now and
-    then, and the two take turns.
-    """
+    """One thread, one batch at a time. The next batch is already here, so the socket's round trip costs nothing; one that
+    waits too long behind a slow batch is given its turn or handed back by the session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def run(self) -> None:
-        queue = self._session.batches
-        resting: List[_Job] = []  # batches that gave way; at most as many as the session lets in
+        session = self._session
+        queue = session.batches
         while True:
-            batch = queue.get() if not resting else self._next_or_none()
-            if batch is not None:
-                batch.waiting_since = 0.0
-                job = (batch, run_plain(batch))
-            elif resting:
-                job = resting.pop(0)
-                job[0].waiting_since = 0.0
-            else:
+            batch = queue.get()
+            if batch is None:
                 queue.put(None)  # for the other threads of this session
                 return
-            if self._step(job):
-                job[0].waiting_since = time.monotonic()
-                resting.append(job)
-
-    def _next_or_none(self) -> Optional[Batch]:
-        """A batch that has not begun goes before those that rest."""
-        queue = self._session.batches
-        if queue.empty():
-            return None
-        batch = queue.get()
-        if batch is None:
-            queue.put(None)
-        return batch
-
-    def _step(self, job: _Job) -> bool:
-        """True if the batch gave way and is to be gone on with."""
-        try:
-            next(job[1])
-            return True
-        except StopIteration:
-            return False
-        except BatchVoided:
-            self._session.forget(job[0])
-            return False
+            try:
+                if session.begin(batch):
+                    run_plain(batch)
+            except BatchVoided:
+                session.forget(batch)
 
 
 def _run_in_threads(session: Session, threads: int) -> None:
@@ -83,7 +51,7 @@ def _run_in_threads(session: Session, threads: int) -> None:
             _PlainExecutor(session).run()
         except BaseException as error:
             raised.append(error)
-            session.end(goodbye="a handler ended the program")
+            session.end()  # no GOODBYE: to the sidecar it is a crash, so that a record that does this is found
 
     workers = [threading.Thread(target=work, name=f"millstream-{n}", daemon=True) for n in range(threads)]
     for worker in workers:
@@ -103,7 +71,6 @@ class _AsyncExecutor:
         self._session = session
         self._concurrency = concurrency
         self._running: Dict[int, "asyncio.Task[None]"] = {}
-        self._loop: Optional[asyncio.AbstractEventLoop] = None
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -128,7 +95,7 @@ class _AsyncExecutor:
                 else:
                     self._start(batch, raised, arrived)
         if raised:
-            self._session.end(goodbye="a handler ended the program")
+            self._session.end()  # no GOODBYE: to the sidecar it is a crash, so that a record that does this is found
         for task in list(self._running.values()):
             task.cancel()
         if self._running:
@@ -148,9 +115,9 @@ class _AsyncExecutor:
 
     def _start(self, batch: Batch, raised: List[BaseException], arrived: asyncio.Event) -> None:
         async def run() -> None:
-            batch.waiting_since = 0.0
             try:
-                await AsyncRun(batch, self._concurrency).run()
+                if self._session.begin(batch):
+                    await AsyncRun(batch, self._concurrency).run()
             except (BatchVoided, asyncio.CancelledError):
                 self._session.forget(batch)
             except BaseException as error:
@@ -159,7 +126,13 @@ class _AsyncExecutor:
             finally:
                 self._running.pop(batch.seq, None)
 
-        self._running[batch.seq] = asyncio.get_running_loop().create_task(run())
+        def ended(task: "asyncio.Task[None]") -> None:
+            if task.cancelled():  # before its first step
+                self._running.pop(batch.seq, None)
+                self._session.forget(batch)
+
+        task = self._running[batch.seq] = asyncio.get_running_loop().create_task(run())
+        task.add_done_callback(ended)
 
     def _cancel(self, batch: Batch) -> None:
         task = self._running.get(batch.seq)

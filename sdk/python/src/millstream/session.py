@@ -136,18 +136,13 @@ class Session:
         self._reader.start()
         self._keeper.start()
 
-    def end(self, goodbye: Optional[str] = None, error: Optional[Exception] = None) -> None:
-        """Ends the connection, telling why. Batches in flight become void. Safe from any thread, more than once."""
+    def end(self, error: Optional[Exception] = None) -> None:
+        """Ends the connection, telling `error`. Batches in flight become void. Safe from any thread, more than once."""
         # Under the lock, so that nothing follows an ERROR; not if a send hangs there, which the close ends.
         locked = self._channel.send_lock.acquire(timeout=_LOCK_SECONDS)
         try:
-            if locked and not self._ended.is_set():
-                if error is not None:
-                    _tell(self._channel, error)
-                elif goodbye is not None:
-                    self._channel.send([messages.GOODBYE, goodbye])
-        except (MillstreamError, ConnectionError):
-            pass
+            if locked and error is not None and not self._ended.is_set():
+                _tell(self._channel, error)
         finally:
             self._channel.close()
             if locked:
@@ -168,8 +163,17 @@ class Session:
             pass
         self._close_when_idle()
 
+    def begin(self, batch: Batch) -> bool:
+        """Called by the executor before the first item; False: the batch became void while it waited, and was ended."""
+        with self._lock:
+            batch.waiting_since = 0.0
+            if batch.signal != VOID:
+                return True
+        self.forget(batch)
+        return False
+
     def forget(self, batch: Batch) -> None:
-        """Called by the executor for a batch that became void: the sidecar waits for a RESULT, any, before it goes on."""
+        """For a batch that became void: the sidecar waits for a RESULT, any, before it goes on."""
         with self._lock:
             known = self._in_flight.pop(batch.seq, None) is not None
         if known and not self._ended.is_set():
@@ -392,10 +396,21 @@ class Session:
             self._beat(beat)
 
     def _beat(self, beat: float) -> None:
-        """EXTEND for what made progress; and a batch that waits behind another one for too long gets its turn."""
+        """EXTEND for what made progress; and batches that wait behind others must not pass their deadline.
+
+        First those that run are asked to end early, between two items. Where one item takes too long for that, the
+        waiting batch is handed back: a RESULT of no items, so that the sidecar sends it again.
+        """
+        now = time.monotonic()
+        hand_back = []
         with self._lock:
             batches = list(self._in_flight.values())
-        now = time.monotonic()
+            for batch in batches:
+                if batch.waiting_since and now - batch.waiting_since > self.schema.limits.deadline_ms / 2000:
+                    batch.signal = VOID
+                    hand_back.append(batch)
+        for batch in hand_back:
+            self.forget(batch)
         starved = any(batch.waiting_since and now - batch.waiting_since > beat for batch in batches)
         for batch in batches:
             if batch.trace:

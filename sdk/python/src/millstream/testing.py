@@ -243,8 +243,7 @@ class TestKit:
         if self._any_async:
             asyncio.run(AsyncRun(batch, concurrency=64).run())
         else:
-            for _ in run_plain(batch):
-                pass
+            run_plain(batch)
         assert link.told is not None
         _, _, done, failure, ops, outputs = msgpack.unpackb(msgpack.packb(link.told), raw=False, strict_map_key=False)[:6]
         for id, writes in ops.items():

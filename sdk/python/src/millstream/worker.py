@@ -118,7 +118,7 @@ class Worker:
         try:
             run_batches(session, self._threads, self._declared.any_async, self._concurrency)
         finally:
-            session.end(goodbye="the worker ends")
+            session.end()
             session.join()
             self._session = None
         level = logging.INFO if session.said_goodbye or self._stop.is_set() else logging.WARNING
