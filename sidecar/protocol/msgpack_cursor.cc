@@ -79,8 +79,7 @@ std::string MsgpackCursor::Describe(const Head& head) const {
 
 bool MsgpackCursor::Fail(const char* field, std::string_view problem, absl::StatusCode code) {
   if (!status_.ok()) return false;
-  std::string where = kind_ == 0 ? "frame" : KindName(kind_);
-  StrAppend(&where, ": ");
+  std::string where = kind_ == 0 ? "" : KindName(kind_) + ": ";
   if (list_ != nullptr) StrAppend(&where, list_, "[", index_, "].");
   status_ = absl::Status(code, StrCat(where, field, ": ", problem));
   at_ = end_;
