@@ -1,0 +1,18 @@
+#!/usr/bin/env python3
+"""make_corpus.py FOLDER: the fuzzer's seeds, one file per golden frame and one with all of them, whole and in pieces."""
+import json
+import pathlib
+import sys
+
+target = pathlib.Path(sys.argv[1])
+target.mkdir(parents=True, exist_ok=True)
+frames = pathlib.Path(__file__).parent.parent / "conformance" / "frames"
+stream = b""
+for path in sorted(frames.glob("*.json")):
+    content = json.loads(path.read_text())
+    frame = bytes.fromhex(content["frame"])
+    (target / path.stem).write_bytes(b"\xff" + frame)
+    if "refused" not in content:
+        stream += frame
+(target / "all-whole").write_bytes(b"\xff" + stream)
+(target / "all-in-pieces").write_bytes(b"\x00" + stream)
