@@ -8,6 +8,7 @@ import pytest
 
 import millstream
 from fake_sidecar import CANCEL, EXTEND, GET, NOT_PREFETCHED, RESULT, ROWS, SCAN, VALUES, records
+from millstream.errors import BatchVoided
 from millstream.testing import Fed, TestKit
 
 
@@ -100,7 +101,7 @@ def test_another_key_is_a_barrier(serve):
 
 def test_cancelled_calls_cannot_write_any_more(serve):
     app = millstream.App()
-    swallowed = []
+    stale = []
 
     @app.on("in")
     async def handle(ctx, record):
@@ -108,19 +109,24 @@ def test_cancelled_calls_cannot_write_any_more(serve):
         if record.value == 1:
             await asyncio.sleep(0.005)
             await state.get(key="b")
-        else:
-            first_call = not swallowed
+        elif not stale:
             try:
-                await asyncio.sleep(0.02)
-            except asyncio.CancelledError as error:
-                swallowed.append(error)
-                await asyncio.sleep(0.05)
-            state.set("stale" if first_call else "fresh")
-            ctx.emit("out", value="stale" if first_call else "fresh")
+                await asyncio.sleep(10)
+            except asyncio.CancelledError:
+                stale.append(1)
+                with pytest.raises(BatchVoided):
+                    state.set("stale")
+                stale.append(2)
+                with pytest.raises(BatchVoided):
+                    ctx.emit("out", value="stale")
+                stale.append(3)
+        else:
+            await asyncio.sleep(0.02)
+            ctx.emit("out", value=await state.get(default="nothing"))
 
     result = serve(app).run(1, (b"a", b"1"), (b"b", b"2"), state={0: [None, None]})
-    assert result[2:4] == [2, None] and swallowed
-    assert result[4] == {0: [[b"b", b'"fresh"']]} and [row[2] for row in result[5]] == [b'"fresh"']
+    assert result[2:4] == [2, None] and stale == [1, 2, 3]
+    assert result[4] == {} and [row[2] for row in result[5]] == [b'"nothing"']
 
 
 def test_get_and_scan_are_awaited(serve):
