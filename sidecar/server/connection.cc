@@ -78,6 +78,7 @@ void Connection::NoteSent(std::string_view frame, absl::Duration now) {
   const auto head = protocol::PeekHead(frame.substr(protocol::kFrameHeaderBytes));
   if (!head.has_value()) return;
   ledger_.Sent(*head);
+  if (head->kind == protocol::Kind::kGoodbye) goodbye_ = true;
   // The worker may be deep in what was cancelled, and cannot answer before it is out of it.
   if (head->kind == protocol::Kind::kCancel) patient_until_ = now + batch_deadline_;
 }

@@ -596,6 +596,15 @@ TEST_F(WorkerServerTest, GoodbyeOfAWorker) {
   EXPECT_EQ(server_->FirstError(), absl::OkStatus());
 }
 
+TEST_F(WorkerServerTest, GoodbyeSentByTheEngine) {
+  Start();
+  auto [worker, id] = Join();
+  ASSERT_EQ(server_->Send(id, EncodeFrame(protocol::Goodbye{"draining"})), absl::OkStatus());
+  ASSERT_TRUE(std::holds_alternative<protocol::Goodbye>(*worker.Receive()));
+  worker.Close();
+  EXPECT_TRUE(events_.WaitEnded(id).orderly);
+}
+
 TEST_F(WorkerServerTest, StopSaysGoodbyeAndWaits) {
   Start();
   auto [worker, id] = Join();
