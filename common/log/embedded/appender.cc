@@ -112,6 +112,7 @@ int64_t AppendPlan::Put(const std::shared_ptr<PartitionState>& partition, BatchH
   set_->PutBatch(progress.ref.segment, partition->uid, base, {encoded, sizeof encoded}, payload);
   const int64_t bytes = static_cast<int64_t>(kBatchHeaderBytes + payload.size());
   progress.next_offset = base + header.last_delta + 1;
+  progress.bytes += bytes;
   progress.ref.bytes += bytes;
   progress.ref.max_timestamp_ms = std::max(progress.ref.max_timestamp_ms, header.max_timestamp);
   progress.ref.last_append_ms = now_ms_;
@@ -137,6 +138,7 @@ void AppendPlan::Publish() {
     const int64_t old_last_stable = partition->LastStable();
     partition->next_offset = progress.next_offset;
     partition->high_watermark = progress.next_offset;
+    partition->dirty_bytes += progress.bytes;
     if (progress.new_ref) {
       partition->refs.push_back(progress.ref);
     } else {

@@ -63,6 +63,7 @@ class AppendPlan {
  private:
   struct Progress {
     int64_t next_offset = 0;
+    int64_t bytes = 0;
     SegmentRef ref;
     bool new_ref = false;
   };

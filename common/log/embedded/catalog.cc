@@ -79,7 +79,8 @@ void DeletePartition(uint32_t uid, WriteSet* set) { set->DeleteMeta(UidKey('p', 
 
 void PutSegmentRef(uint32_t uid, const SegmentRef& ref, WriteSet* set) {
   std::string value;
-  Packer(&value).Signed(ref.first_offset).Signed(ref.bytes).Signed(ref.max_timestamp_ms).Signed(ref.last_append_ms);
+  Packer pack(&value);
+  pack.Signed(ref.first_offset).Signed(ref.bytes).Signed(ref.dead).Signed(ref.max_timestamp_ms).Signed(ref.last_append_ms);
   set->PutMeta(SegmentKey(uid, ref.segment), value);
 }
 
@@ -167,6 +168,7 @@ bool ReadRef(std::string_view key, Unpacker in, Catalog* catalog) {
   ref.segment = ReadBigEndian32(key.substr(4));
   ref.first_offset = in.Signed();
   ref.bytes = in.Signed();
+  ref.dead = in.Signed();
   ref.max_timestamp_ms = in.Signed();
   ref.last_append_ms = in.Signed();
   return in.ok();

@@ -20,7 +20,7 @@ namespace millstream::log::embedded {
 //   c                                    counters: next partition uid, next producer id
 //   t <name>                             topic: id, first partition uid, number of partitions, settings
 //   p <uid:4>                            partition: log start, least end, compacted to
-//   s <uid:4> <segment:4>                segment ref: first offset, bytes, highest timestamp, last append
+//   s <uid:4> <segment:4>                segment ref: first offset, bytes, dead bytes, highest timestamp, last append
 //   x <uid:4> <last:8> <producer:8>      aborted transaction: first offset
 //   o <producer:8> <uid:4>               open transaction: first offset in that partition
 //   P <transactional id>                 producer: id, epoch, transaction timeout

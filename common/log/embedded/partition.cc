@@ -52,9 +52,9 @@ size_t PartitionState::RefOf(int64_t offset) const {
   return after == refs.begin() ? 0 : after - refs.begin() - 1;
 }
 
-int64_t PartitionState::Bytes() const {
+int64_t PartitionState::LiveBytes() const {
   int64_t bytes = 0;
-  for (const SegmentRef& ref : refs) bytes += ref.bytes;
+  for (const SegmentRef& ref : refs) bytes += ref.bytes - ref.dead;
   return bytes;
 }
 

@@ -35,11 +35,12 @@ class AbortedIndex {
   std::vector<AbortedTransaction> entries_;  // by producer, then last offset; those of one producer do not overlap
 };
 
-// What a partition has in one segment of the log. Figures are those of what was appended; compaction lowers them.
+// What a partition has in one segment of the log.
 struct SegmentRef {
   uint32_t segment = 0;
   int64_t first_offset = 0;
-  int64_t bytes = 0;
+  int64_t bytes = 0;  // appended
+  int64_t dead = 0;   // of these, removed by retention and compaction
   int64_t max_timestamp_ms = INT64_MIN;
   int64_t last_append_ms = 0;
 };
@@ -65,7 +66,8 @@ struct PartitionState {
   bool deleted = false;
   int64_t start = 0;
   int64_t high_watermark = 0;
-  int64_t cleaned_to = 0;  // compacted once up to here
+  int64_t cleaned_to = 0;   // compacted up to here
+  int64_t dirty_bytes = 0;  // appended behind it
   struct OpenTransaction {
     int64_t first = 0;
     int64_t producer_id = 0;
@@ -84,7 +86,8 @@ struct PartitionState {
   int64_t End(Isolation isolation) const { return isolation == Isolation::kReadCommitted ? LastStable() : high_watermark; }
   // Index of the ref that has `offset` or what follows it; refs.size() if there are none.
   size_t RefOf(int64_t offset) const;
-  int64_t Bytes() const;
+  // On disk, without what was removed.
+  int64_t LiveBytes() const;
 };
 
 }  // namespace millstream::log::embedded

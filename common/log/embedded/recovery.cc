@@ -46,7 +46,12 @@ absl::Status LoadPartition(Core& core, Catalog& catalog, PartitionState* partiti
   auto aborted = std::make_shared<const AbortedIndex>();
   for (const AbortedTransaction& transaction : catalog.aborted[partition->uid]) aborted = aborted->With(transaction);
   partition->aborted = std::move(aborted);
-  return FindEnd(*core.storage, entry.least_end, partition);
+  MS_RETURN_IF_ERROR(FindEnd(*core.storage, entry.least_end, partition));
+  // How much of the ref that has cleaned_to lies behind it is not known: all of it is called dirty.
+  for (size_t i = partition->RefOf(entry.cleaned_to); i < partition->refs.size(); ++i) {
+    partition->dirty_bytes += partition->refs[i].bytes - partition->refs[i].dead;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status LoadTopics(Core& core, Catalog& catalog, PartitionsByUid* by_uid) {

@@ -143,9 +143,9 @@ void WriteSet::DeleteBatch(uint32_t segment, uint32_t partition, int64_t base) {
   rep_->batch.Delete(rep_->records, ToSlice(MakeBatchKey(segment, partition, base)));
 }
 
-void WriteSet::DeleteBatches(uint32_t segment, uint32_t partition) {
+void WriteSet::DeleteBatches(uint32_t segment, uint32_t partition, int64_t offset) {
   const BatchKey first = MakeBatchKey(segment, partition, 0);
-  const BatchKey end = MakeBatchKey(segment, partition + 1, 0);
+  const BatchKey end = MakeBatchKey(segment, partition, offset);
   rep_->batch.DeleteRange(rep_->records, ToSlice(first), ToSlice(end));
 }
 

@@ -32,8 +32,8 @@ class WriteSet {
   WriteSet(WriteSet&&) noexcept;
   void PutBatch(uint32_t segment, uint32_t partition, int64_t base, std::string_view header, std::string_view payload);
   void DeleteBatch(uint32_t segment, uint32_t partition, int64_t base);
-  // Every batch of the partition in the segment.
-  void DeleteBatches(uint32_t segment, uint32_t partition);
+  // The batches of the partition in the segment that start before `offset`: all by default.
+  void DeleteBatches(uint32_t segment, uint32_t partition, int64_t offset = INT64_MAX);
   void PutMeta(std::string_view key, std::string_view value);
   void DeleteMeta(std::string_view key);
   size_t bytes() const;

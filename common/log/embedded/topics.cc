@@ -101,7 +101,7 @@ absl::Status DeleteTopic(Core& core, const std::string& name) {
     for (const SegmentRef& ref : partition->refs) {
       set.DeleteBatches(ref.segment, partition->uid);
       DeleteSegmentRef(partition->uid, ref.segment, &set);
-      PutDeadBytes(ref.segment, dead_bytes[ref.segment] += ref.bytes, &set);
+      PutDeadBytes(ref.segment, dead_bytes[ref.segment] += ref.bytes - ref.dead, &set);
     }
     for (const AbortedTransaction& aborted : partition->aborted->Before(INT64_MAX)) DeleteAborted(partition->uid, aborted, &set);
   }
