@@ -6,9 +6,6 @@
 #     a GoogleTest program registered with ctest as one test named NAME.
 #   millstream_program(NAME SOURCES main.cc DEPS x y)
 #     an executable in build/bin.
-#   millstream_fuzzer(NAME SOURCES x_fuzz.cc DEPS x)
-#     a libFuzzer program in bin/fuzz, part of the target `fuzzers`; only with MILLSTREAM_FUZZ (clang). Its seeds are the files
-#     in corpus/<NAME> beside its CMakeLists.txt. ./dev test runs each of them for a short while.
 function(millstream_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
@@ -39,21 +36,4 @@ function(millstream_program name)
   add_executable(${name} ${arg_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPS})
-endfunction()
-
-function(millstream_fuzzer name)
-  if(NOT MILLSTREAM_FUZZ)
-    return()
-  endif()
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
-  add_executable(${name} EXCLUDE_FROM_ALL ${arg_SOURCES})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/fuzz)
-  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
-  target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
-  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-  target_link_libraries(${name} PRIVATE ${arg_DEPS})
-  if(NOT TARGET fuzzers)
-    add_custom_target(fuzzers)
-  endif()
-  add_dependencies(fuzzers ${name})
 endfunction()

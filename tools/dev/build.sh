@@ -28,20 +28,3 @@ build_programs() {
   build_in "$BUILD" "-DMILLSTREAM_SANITIZE=${MILLSTREAM_SANITIZE:-}" "$@"
   say "built in $((SECONDS - started)) s"
 }
-
-# The newest clang there is: Debian 12 brings it as clang-14.
-find_clang() {
-  local name
-  for name in clang++ clang++-19 clang++-18 clang++-14; do
-    if command -v "$name" >/dev/null; then echo "$name"; return; fi
-  done
-  die "no clang++ found; it is in tools/packages"
-}
-
-# build_fuzzers: libFuzzer programs with address and undefined-behaviour sanitizers into $BUILD/fuzz.
-build_fuzzers() {
-  local cxx
-  cxx=$(find_clang)
-  say "building the fuzz targets with $cxx"
-  build_in "$BUILD/fuzz" "-DCMAKE_CXX_COMPILER=$cxx -DCMAKE_C_COMPILER=${cxx/++/} -DMILLSTREAM_FUZZ=ON -DMILLSTREAM_TESTS=OFF -DMILLSTREAM_SANITIZE=address,undefined" fuzzers
-}
