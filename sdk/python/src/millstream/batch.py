@@ -11,7 +11,7 @@ from typing import Any, Dict, Final, List, Optional, Protocol, Tuple
 from .context import Context
 from .errors import BatchVoided, MillstreamError, OutputError, ProtocolError
 from .failures import failure_of
-from .messages import DEFAULT_FRAME_CAP, FLAG_TRACE, ITEM_RECORD, RESULT, as_bytes
+from .messages import DEFAULT_FRAME_CAP, FLAG_TRACE, ITEM_RECORD, as_bytes, result_frame
 from .record import Record
 from .schema import Schema, StorePort
 from .state import MISSING, StateCells
@@ -23,6 +23,7 @@ VOID: Final = 2  # cancelled, or the connection ended
 
 # Room for the frame's own fields and a failure message.
 _RESULT_RESERVE: Final = 20 << 10
+_MAX_OFFSET: Final = (1 << 63) - 1
 # A GET asks for at most so many keys; fewer, if the answer would not fit a frame.
 _MAX_KEYS_PER_GET: Final = 512
 
@@ -98,8 +99,8 @@ class Batch:
                 raise ProtocolError(f"batch {self.seq} names input {port!r}, there are {inputs}")
             if key is not None and (type(key) is not int or not 0 <= key < keys):
                 raise ProtocolError(f"batch {self.seq} names key {key!r}, it has {keys}")
-            if type(item[3]) is not int:
-                raise ProtocolError(f"batch {self.seq} has a record without timestamp")
+            if type(item[2]) is not int or not 0 <= item[2] <= _MAX_OFFSET or type(item[3]) is not int:
+                raise ProtocolError(f"batch {self.seq} has a record with offset {item[2]!r} and timestamp {item[3]!r}")
 
     def _make_cells(self, state: Dict[int, List[Any]]) -> List[StateCells]:
         stores = self.schema.stores
@@ -174,7 +175,7 @@ class Batch:
 
     def send_result(self, done: int, failure: Optional[Dict[str, Any]], outputs: List[Tuple[Any, ...]]) -> None:
         ops = {cells.port.id: list(cells.writes.items()) for cells in self.cells if cells.writes}
-        self.link.result(self, [RESULT, self.seq, done, failure, ops, outputs])
+        self.link.result(self, result_frame(self.seq, done, failure, ops, outputs))
 
     def too_large(self, staged: int) -> OutputError:
         return OutputError(

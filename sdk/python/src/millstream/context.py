@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any, Dict, Final, Iterable, List, Mapping, NoReturn, Optional, Tuple, Union
 
+from . import messages
 from .errors import OutputError, UndeclaredError
 from .record import Record
 from .schema import OutputPort, did_you_mean, listed
@@ -107,7 +108,7 @@ class BaseContext:
         if headers is not None:
             raw_headers = encode_headers(f"output {port.name!r}", headers)
             for name, data in raw_headers:
-                size += len(name.encode()) + len(data or b"")
+                size += len(name if isinstance(name, bytes) else name.encode()) + len(data or b"")
             self._staged += len(raw_headers) * HEADER_OVERHEAD
         if partition is not None and not (type(partition) is int and 0 <= partition <= _MAX_PARTITION):
             raise OutputError(f"output {output!r}: {partition!r} is not a partition number")
@@ -115,7 +116,10 @@ class BaseContext:
             raise OutputError(
                 f"output {output!r}: key, value and headers have {size} bytes, the limit is {port.max_bytes}"
             )
-        self._outputs.append((port.id, raw_key, raw_value, time, raw_headers, partition))
+        if raw_headers or partition is not None:
+            self._outputs.append(messages.output_row(port.id, raw_key, raw_value, time, raw_headers, partition))
+        else:
+            self._outputs.append((port.id, raw_key, raw_value, time))
         self._staged += size + OUTPUT_OVERHEAD
 
     # -- for the handles on state
@@ -210,20 +214,28 @@ class AsyncContext(BaseContext):
             store._write(raw, data)
 
 
-def encode_headers(whose: str, headers: Headers) -> List[Tuple[str, Optional[bytes]]]:
+def encode_headers(whose: str, headers: Headers) -> messages.HeaderRows:
     """Headers as the protocol has them, in order. Raises OutputError."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers
-    result: List[Tuple[str, Optional[bytes]]] = []
+    result: messages.HeaderRows = []
     try:
         for name, data in pairs:
             if type(name) is not str:
                 raise TypeError(f"a header name is str, not {type(name).__name__}")
-            name.encode("utf-8")
             if isinstance(data, str):
                 data = data.encode("utf-8", "surrogateescape")
             elif data is not None and type(data) is not bytes:
                 raise TypeError(f"a header value is bytes, str or None, not {type(data).__name__}")
-            result.append((name, data))
+            result.append((name if name.isascii() else _header_name(name), data))
     except (TypeError, ValueError) as error:
         raise OutputError(f"{whose}: headers: {error}") from error
     return result
+
+
+def _header_name(name: str) -> Union[str, bytes]:
+    """As text, or as the bytes that it stands for where it is not UTF-8."""
+    raw = name.encode("utf-8", "surrogateescape")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw

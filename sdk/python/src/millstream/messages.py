@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import warnings
-from typing import Any, Final, List
+from typing import Any, Final, List, Optional, Tuple, Union
 
 import msgpack
 
@@ -71,6 +71,9 @@ class _NotPrefetched:
 
 NOT_PREFETCHED: Final = _NotPrefetched()
 
+# A name is text, or bytes where it may not be UTF-8.
+HeaderRows = List[Tuple[Union[str, bytes], Optional[bytes]]]
+
 _LENGTH = struct.Struct(">I")
 LENGTH_BYTES: Final = _LENGTH.size
 
@@ -128,6 +131,36 @@ class Encoder:
     @staticmethod
     def prefix(payload: bytes) -> bytes:
         return _LENGTH.pack(len(payload))
+
+
+def output_row(
+    output: int, key: Optional[bytes], value: Optional[bytes], timestamp: Optional[int],
+    headers: Optional[HeaderRows], partition: Optional[int],
+) -> Tuple[Any, ...]:
+    """An output of RESULT; what is nil at the end is left out."""
+    if partition is not None:
+        return (output, key, value, timestamp, headers or None, partition)
+    if headers:
+        return (output, key, value, timestamp, headers)
+    return (output, key, value, timestamp)
+
+
+def get_frame(seq: int, rid: int, store: int, keys: List[bytes]) -> List[Any]:
+    return [GET, seq, rid, store, keys]
+
+
+def scan_frame(
+    seq: int, rid: int, store: int, first: Optional[bytes], last: Optional[bytes], limit: int, reverse: bool,
+    cursor: Optional[bytes], new_ops: Any,
+) -> List[Any]:
+    frame = [SCAN, seq, rid, store, first, last, limit, reverse]
+    if new_ops:
+        return [*frame, cursor, new_ops]
+    return frame if cursor is None else [*frame, cursor]
+
+
+def result_frame(seq: int, done: int, failure: Any, ops: Any, outputs: Any) -> List[Any]:
+    return [RESULT, seq, done, failure, ops, outputs]
 
 
 def as_bytes(data: Any) -> bytes:

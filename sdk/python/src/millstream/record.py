@@ -75,10 +75,14 @@ class Record:
 
     @property
     def headers(self) -> List[Tuple[str, Optional[bytes]]]:
-        """All headers in order; names may repeat, values are bytes or None."""
+        """All headers in order; names may repeat, values are bytes or None. A name that is not UTF-8 has lone surrogates
+        and turns into the same bytes again when it is emitted."""
         return [
-            (name, value.encode("utf-8", "surrogateescape") if type(value) is str else value)
-            for name, value in self._item[6] or ()
+            (
+                name.decode("utf-8", "surrogateescape") if type(name) is bytes else name,
+                value.encode("utf-8", "surrogateescape") if type(value) is str else value,
+            )
+            for name, value, *_ in self._item[6] or ()
         ]
 
     def header(self, name: str, default: Optional[bytes] = None) -> Optional[bytes]:

@@ -163,7 +163,7 @@ class Schema:
                       int(entry.get("max_value_bytes") or frame), bool(entry.get("prefetched", True)))
             for id, entry in enumerate(welcome["stores"])
         ]
-        return cls(str(welcome.get("processor", "")), int(welcome.get("session", 0)), inputs, outputs, stores, limits)
+        return cls(str(welcome.get("processor", "")), int(welcome["session"]), inputs, outputs, stores, limits)
 
 
 def refuse_unbuilt(welcome: Mapping[str, Any]) -> None:

@@ -178,7 +178,7 @@ class Session:
             known = self._in_flight.pop(batch.seq, None) is not None
         if known and not self._ended.is_set():
             try:
-                self._channel.send([messages.RESULT, batch.seq, 0, None, {}, []])
+                self._channel.send(messages.result_frame(batch.seq, 0, None, {}, []))
             except (MillstreamError, ConnectionError):
                 pass  # the reader sees it too
         self._close_if_left()
@@ -186,13 +186,13 @@ class Session:
     # -- Link
 
     def get(self, batch: Batch, store: int, keys: List[bytes]) -> List[Any]:
-        answer = self._ask(batch, lambda rid: [messages.GET, batch.seq, rid, store, keys])
+        answer = self._ask(batch, lambda rid: messages.get_frame(batch.seq, rid, store, keys))
         return self._values(answer.wait(), len(keys))
 
     async def get_async(self, batch: Batch, store: int, keys: List[bytes]) -> List[Any]:
         loop = asyncio.get_running_loop()
         async with self._asking:
-            answer = self._ask(batch, lambda rid: [messages.GET, batch.seq, rid, store, keys], loop)
+            answer = self._ask(batch, lambda rid: messages.get_frame(batch.seq, rid, store, keys), loop)
             return self._values(await answer.wait_async(), len(keys))
 
     def scan(
@@ -244,7 +244,7 @@ class Session:
         batch: Batch, store: int, first: Optional[bytes], last: Optional[bytes], limit: int, reverse: bool,
         cursor: Optional[bytes], new_ops: NewOps,
     ) -> Callable[[int], List[Any]]:
-        return lambda rid: [messages.SCAN, batch.seq, rid, store, first, last, limit, reverse, cursor, new_ops]
+        return lambda rid: messages.scan_frame(batch.seq, rid, store, first, last, limit, reverse, cursor, new_ops)
 
     def _ask(
         self, batch: Batch, frame: Callable[[int], List[Any]], loop: Optional[asyncio.AbstractEventLoop] = None

@@ -257,13 +257,13 @@ class TestKit:
         return done, failure, batch.error
 
     def _collect(
-        self, id: int, key: Optional[bytes], value: Optional[bytes], timestamp: Optional[int], headers: Any,
-        partition: Optional[int],
+        self, id: int, key: Optional[bytes], value: Optional[bytes], timestamp: Optional[int] = None,
+        headers: Any = None, partition: Optional[int] = None,
     ) -> None:
         port = self._schema.outputs[id]
         self._outputs[id].append(OutputRecord(
             port.name, None if key is None else port.key.decode(key), None if value is None else port.value.decode(value),
-            [(name, data) for name, data in headers or ()], timestamp, partition, key, value,
+            [(name if isinstance(name, str) else name.decode("utf-8", "surrogateescape"), data) for name, data in headers or ()], timestamp, partition, key, value,
         ))
 
 
