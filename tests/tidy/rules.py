@@ -201,7 +201,7 @@ def scripts(tree):
 
 def compiled(tree):
     """Every .cc file is named in a CMakeLists.txt: nothing is written and never compiled, no test never run."""
-    listed = {file.folder: file.text for file in tree.files if file.name == "CMakeLists.txt"}
+    listed = {file.folder: file.text.replace("${CMAKE_CURRENT_SOURCE_DIR}/", "") for file in tree.files if file.name == "CMakeLists.txt"}
     for file in tree.files:
         if not file.path.endswith(".cc"):
             continue

@@ -19,7 +19,8 @@ LINE = "// a line\n"
 
 # A tree that keeps every rule; each case below adds to it or replaces files of it.
 CLEAN = {
-    "common/base/CMakeLists.txt": "millstream_library(base SOURCES ids.cc DEPS x)\nmillstream_test(t SOURCES ids_test.cc)\n",
+    "common/base/CMakeLists.txt": "millstream_library(base SOURCES ids.cc DEPS x)\nmillstream_test(t SOURCES ids_test.cc)\nset(C ${CMAKE_CURRENT_SOURCE_DIR}/testing/c_testing.cc)\n",
+    "common/base/testing/c_testing.cc": "#include <gtest/gtest.h>\n",
     "common/base/README.md": README,
     "common/base/ids.h": header("common/base/ids.h", "#include <string>"),
     "common/base/ids.cc": '#include "common/base/ids.h"\n#include "absl/strings/str_cat.h"\n#include <spdlog/spdlog.h>\n',
