@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -55,15 +56,24 @@ class Example:
             run.kill()
             run.start()
             run.wait_for(records, patience=60)
+            self.verified(data, verify, patience=30)  # while it runs; the last transaction may still be under way
             run.stop()
         finally:
             run.close()
-        done = subprocess.run(
-            [sys.executable, self.folder / "verify.py", "--data", data, *verify], stdout=subprocess.PIPE, text=True, check=False,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        assert done.returncode == 0, done.stdout
-        return done.stdout
+        return self.verified(data, verify, patience=0)
+
+    def verified(self, data, arguments, patience):
+        """What verify.py says once it agrees; fails if it does not within `patience` seconds."""
+        deadline = time.monotonic() + patience
+        while True:
+            done = subprocess.run(
+                [sys.executable, self.folder / "verify.py", "--data", data, *arguments], stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, check=False, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            )
+            if done.returncode == 0:
+                return done.stdout
+            assert time.monotonic() < deadline, done.stdout
+            time.sleep(0.2)
 
 
 @pytest.fixture
