@@ -100,6 +100,23 @@ def test_manifest_files(tmp_path):
         TestKit(totals_app(), path, processor="x")
 
 
+def test_a_relative_manifest_is_found_beside_the_test(tmp_path, monkeypatch):
+    import json
+    (tmp_path / "processor.yaml").write_text(json.dumps(MANIFEST))
+    monkeypatch.setattr(f"{__name__}.__file__", str(tmp_path / "test_it.py"))
+    TestKit(totals_app(), "processor.yaml").feed("orders", {"amount": 1}, key="a")
+    with pytest.raises(millstream.ConfigError, match="no manifest 'other.yaml' in"):
+        TestKit(totals_app(), "other.yaml")
+
+
+def test_importing_a_program_that_runs_at_once(tmp_path, monkeypatch):
+    (tmp_path / "eager_program.py").write_text(
+        'import millstream\napp = millstream.App()\napp.on("in")(lambda ctx, record: None)\napp.run()\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(millstream.ConfigError, match="reached by importing eager_program; write if __name__"):
+        import eager_program  # noqa: F401
+
+
 def test_names_that_do_not_fit():
     with pytest.raises(millstream.ConfigError, match="inputs: other"):
         TestKit(totals_app(), {**MANIFEST, "spec": {"inputs": [{"topic": "other"}]}})

@@ -102,6 +102,12 @@ class App:
         :param stop_timeout: seconds to go on serving after SIGTERM until the sidecar's GOODBYE; default
             ``$MILLSTREAM_STOP_TIMEOUT``, else 30.
         """
+        caller = sys._getframe(1)
+        if caller.f_code.co_name == "<module>" and caller.f_globals.get("__name__") != "__main__":
+            raise ConfigError(
+                f"app.run() was reached by importing {caller.f_globals.get('__name__')}; write "
+                'if __name__ == "__main__": above it, so that tests and other modules can import the program'
+            )
         _log_to_stderr()
         try:
             self._check_run(processes, parallel, concurrency)

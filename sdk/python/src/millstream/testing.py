@@ -19,6 +19,8 @@ reads of own writes. What it does not imitate: retries with backoff, partitions 
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -118,8 +120,8 @@ class TestKit:
     """One task of a processor in memory. Not thread-safe.
 
     :param app: the program's App; do not call its run() at import (guard it with ``if __name__ == "__main__"``).
-    :param manifest: path of the processor.yaml (needs ``millstream[testing]``) or a parsed one; `processor` chooses one of
-        several. Without it, give the names of `stores` and `outputs`; inputs are those with handlers.
+    :param manifest: path of the processor.yaml (needs ``millstream[testing]``), looked for in the working folder, then beside
+        the test; or a parsed one. `processor` chooses one of several. Without it, give the names of `stores` and `outputs`; inputs are those with handlers.
     :param on_failure: ``"raise"`` (feed() raises RecordFailed; what came before in the batch is kept) or ``"skip"`` (the
         record goes to `failures`, the rest is handled).
     :param prefetch: False makes every read of state a question to the sidecar, as for values too large to travel along.
@@ -135,7 +137,7 @@ class TestKit:
         if on_failure not in ("raise", "skip"):
             raise ValueError('on_failure is "raise" or "skip"')
         if manifest is not None:
-            names = names_of(manifest, processor)
+            names = names_of(_found(manifest, sys._getframe(1).f_globals.get("__file__")), processor)
         else:
             all_inputs = app.inputs if inputs is None else list(inputs)
             names = Names("test", {n: n for n in all_inputs}, {n: n for n in outputs}, list(stores))
@@ -330,6 +332,17 @@ def _welcome(names: Names, prefetch: bool) -> Dict[str, Any]:
             "max_timestamp": 253_402_300_799_999,
         },
     }
+
+
+def _found(manifest: ManifestLike, test_file: Optional[str]) -> ManifestLike:
+    """A relative path also means one beside the test's file, wherever pytest was started."""
+    if isinstance(manifest, Mapping):
+        return manifest
+    beside = os.path.join(os.path.dirname(os.path.abspath(test_file or "")), manifest)
+    for path in (manifest, beside):
+        if os.path.exists(path):
+            return path
+    raise ConfigError(f"no manifest {os.fspath(manifest)!r} in {os.getcwd()} or beside the test ({beside})")
 
 
 def _encoded(codec: Codec, value: Any) -> Optional[bytes]:
