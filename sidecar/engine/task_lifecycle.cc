@@ -230,6 +230,14 @@ void EngineImpl::On(RestartTask event) {
 
 // ---------------------------------------------------------------- giving up
 
+void EngineImpl::On(TaskRevoked event) {
+  Task* task = Find(event.task);
+  if (task == nullptr) return Do(TaskReleased{event.task});
+  task->release = true;
+  task->reassigned = false;
+  Leave(*task, Task::Leaving::kRevoked);
+}
+
 void EngineImpl::Leave(Task& task, Task::Leaving how) {
   if (task.leaving == Task::Leaving::kNo) ++leaving_tasks_;
   if (task.leaving != Task::Leaving::kLost) task.leaving = how;

@@ -1,0 +1,82 @@
+// Engines in the scripted world, by seed. MILLSTREAM_SIM_SEEDS=<count> runs more of them, MILLSTREAM_SIM_SEED=<seed> one alone,
+// MILLSTREAM_SIM_FIRST=<seed> starts elsewhere.
+#include <cstdlib>
+#include <string>
+
+#include "common/base/log_line.h"
+#include "gtest/gtest.h"
+#include "sidecar/engine/testing/scripted_world.h"
+
+namespace millstream::engine::testing {
+namespace {
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
+}
+
+struct Seeds {
+  uint64_t first, count;
+};
+Seeds SeedsToRun(uint64_t usual) {
+  if (std::getenv("MILLSTREAM_SIM_SEED") != nullptr) return {FromEnvironment("MILLSTREAM_SIM_SEED", 1), 1};
+  return {FromEnvironment("MILLSTREAM_SIM_FIRST", 1), FromEnvironment("MILLSTREAM_SIM_SEEDS", usual)};
+}
+
+class SimulationTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    SetLogging(std::getenv("MILLSTREAM_SIM_TRACE") != nullptr ? LogLevel::kDebug : LogLevel::kError, LogFormat::kText);
+  }
+  void RunAll(WorldOptions options, uint64_t usual) {
+    const Seeds seeds = SeedsToRun(usual);
+    for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
+      options.seed = seed;
+      SCOPED_TRACE(::testing::Message() << "seed " << seed);
+      const std::string wrong = ScriptedWorld(options).Run();
+      ASSERT_EQ(wrong, "");
+    }
+  }
+};
+
+TEST_F(SimulationTest, CalmWorld) {
+  WorldOptions options;
+  options.faults = FaultRates::None();
+  options.bad_records = false;
+  RunAll(options, 30);
+}
+
+TEST_F(SimulationTest, ExactlyOnceOneMember) {
+  RunAll({}, 100);
+}
+
+TEST_F(SimulationTest, ExactlyOnceThreeMembers) {
+  WorldOptions options;
+  options.members = 3;
+  options.on_failure = spec::FailureAction::kDeadLetter;
+  RunAll(options, 100);
+}
+
+TEST_F(SimulationTest, ExactlyOnceStops) {
+  WorldOptions options;
+  options.members = 2;
+  options.on_failure = spec::FailureAction::kStop;
+  RunAll(options, 50);
+}
+
+TEST_F(SimulationTest, AtLeastOnce) {
+  WorldOptions options;
+  options.members = 2;
+  options.guarantee = spec::Guarantee::kAtLeastOnce;
+  RunAll(options, 100);
+}
+
+TEST_F(SimulationTest, AtMostOnce) {
+  WorldOptions options;
+  options.members = 2;
+  options.guarantee = spec::Guarantee::kAtMostOnce;
+  RunAll(options, 100);
+}
+
+}  // namespace
+}  // namespace millstream::engine::testing

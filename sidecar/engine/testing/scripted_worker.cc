@@ -1,0 +1,217 @@
+#include "sidecar/engine/testing/scripted_worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/base/strings.h"
+#include "sidecar/protocol/codec.h"
+#include "sidecar/protocol/frame.h"
+
+namespace millstream::engine::testing {
+namespace {
+// Beyond the limit the scripted world gives its output.
+constexpr size_t kTooLarge = 4096;
+}  // namespace
+
+template <typename Message>
+void ScriptedWorker::Say(const Message& message, std::vector<Event>* events) {
+  auto buffer = std::make_shared<std::string>(protocol::EncodeFrame(message));
+  absl::StatusOr<protocol::WorkerMessage> decoded =
+      protocol::DecodeWorkerMessage(std::string_view(*buffer).substr(protocol::kFrameHeaderBytes));
+  MS_CHECK_OK(decoded);
+  events->push_back(WorkerSent{id_, *std::move(decoded), std::move(buffer)});
+}
+
+bool ScriptedWorker::CanStep() const {
+  if (state_ != State::kAlive) return false;
+  if (!inbox_.empty()) return true;
+  if (goodbye_ && batches_.empty()) return true;
+  return std::any_of(batches_.begin(), batches_.end(), [](const auto& entry) { return entry.second.waits_for == 0; });
+}
+
+void ScriptedWorker::Step(std::vector<Event>* events) {
+  std::vector<Batch*> runnable;
+  for (auto& [seq, batch] : batches_) {
+    if (batch.waits_for == 0) runnable.push_back(&batch);
+  }
+  if (!inbox_.empty() && (runnable.empty() || Chance(0.5))) {
+    const std::string frame = std::move(inbox_.front());
+    inbox_.pop_front();
+    HandleFrame(frame, events);
+  } else if (!runnable.empty()) {
+    Advance(*runnable[(*random_)() % runnable.size()], events);
+  } else if (goodbye_ && batches_.empty()) {
+    state_ = State::kGone;
+  }
+}
+
+void ScriptedWorker::SayGoodbye(std::vector<Event>* events) {
+  if (std::exchange(goodbye_, true)) return;
+  Say(protocol::Goodbye{"told to stop"}, events);
+}
+
+void ScriptedWorker::HandleFrame(const std::string& frame, std::vector<Event>* events) {
+  absl::StatusOr<protocol::SidecarMessage> message =
+      protocol::DecodeSidecarMessage(std::string_view(frame).substr(protocol::kFrameHeaderBytes));
+  MS_CHECK_OK(message);
+  Accept(*message, events);
+}
+
+void ScriptedWorker::Accept(const protocol::SidecarMessage& message, std::vector<Event>* events) {
+  if (const auto* sent = std::get_if<protocol::Batch>(&message)) {
+    Batch batch;
+    batch.seq = last_seq_ = sent->seq;
+    batch.trace = (sent->flags & protocol::kFlagTrace) != 0;
+    for (const protocol::RecordItem& item : sent->items) {
+      std::optional<std::string> key;
+      if (item.key_index >= 0) key.emplace(sent->keys.at(static_cast<size_t>(item.key_index)));
+      batch.items.push_back({item.offset.value(), std::move(key), Input::Decode(item.value.value()), item.attempt});
+    }
+    for (const auto& state : sent->state) {
+      for (size_t i = 0; i < sent->keys.size(); ++i) {
+        const protocol::StateValue& value = state.values.at(i);
+        if (value.what == protocol::StateValue::What::kNotPrefetched) continue;
+        MaybeBytes known;
+        if (value.what == protocol::StateValue::What::kValue) known.emplace(value.value);
+        batch.known[{state.store, std::string(sent->keys[i])}] = std::move(known);
+      }
+    }
+    MS_CHECK(batches_.emplace(batch.seq, std::move(batch)).second);
+    MS_CHECK(static_cast<int>(batches_.size()) <= parallel_);
+    const bool traced = std::any_of(batches_.begin(), batches_.end(), [](const auto& entry) { return entry.second.trace; });
+    MS_CHECK(!traced || batches_.size() == 1);
+  } else if (const auto* cancel = std::get_if<protocol::Cancel>(&message)) {
+    auto batch = batches_.find(cancel->seq);
+    if (batch == batches_.end()) return;
+    if (Chance(0.7)) SendResult(batch->second, std::nullopt, events);  // a late one
+    batches_.erase(batch);
+  } else if (const auto* values = std::get_if<protocol::Values>(&message)) {
+    auto batch = batches_.find(values->seq);
+    if (batch == batches_.end() || batch->second.waits_for != values->rid) return;
+    if (values->error) return;  // CANCEL follows, or the end
+    batch->second.waits_for = 0;
+    batch->second.known[{batch->second.asked_key->at(0) == 'g' ? kIndex : kTotals, *batch->second.asked_key}] = values->values.at(0);
+  } else if (const auto* rows = std::get_if<protocol::Rows>(&message)) {
+    auto batch = batches_.find(rows->seq);
+    if (batch == batches_.end() || batch->second.waits_for != rows->rid || rows->error) return;
+    batch->second.waits_for = 0;
+    if (!batch->second.rows) batch->second.rows.emplace();
+    batch->second.rows->insert(batch->second.rows->end(), rows->rows.begin(), rows->rows.end());
+    batch->second.scan_from = rows->cursor;
+  } else if (std::holds_alternative<protocol::Goodbye>(message)) {
+    goodbye_ = true;
+  }
+}
+
+bool ScriptedWorker::Gather(Batch& batch, const Item& item, Reads* reads, std::vector<Event>* events) {
+  auto get = [&](uint32_t store, const std::string& key, MaybeBytes* value) {
+    auto known = batch.known.find({store, key});
+    if (known == batch.known.end()) {
+      SendGet(batch, store, key, events);
+      return false;
+    }
+    *value = known->second;
+    return true;
+  };
+  if (item.key && !get(kTotals, *item.key, &reads->total)) return false;
+  const Wants wants = WantsOf(item.input);
+  if (wants.index_key && !get(kIndex, *wants.index_key, &reads->index)) return false;
+  if (wants.scan && (!batch.rows || batch.scan_from)) {
+    SendScan(batch, events);
+    return false;
+  }
+  if (batch.rows) reads->rows = *batch.rows;
+  return true;
+}
+
+protocol::StateOps ScriptedWorker::NewOps(Batch& batch) {
+  protocol::StateOps ops;
+  for (; batch.told < batch.writes.size(); ++batch.told) {
+    const Write& write = batch.writes[batch.told];
+    auto of_store = std::find_if(ops.begin(), ops.end(), [&](const auto& entry) { return entry.first == write.store; });
+    if (of_store == ops.end()) of_store = ops.insert(ops.end(), {write.store, {}});
+    of_store->second.push_back({write.key, write.value ? protocol::MaybeView(*write.value) : std::nullopt, 0});
+  }
+  return ops;
+}
+
+void ScriptedWorker::SendGet(Batch& batch, uint32_t store, const std::string& key, std::vector<Event>* events) {
+  protocol::Get get;
+  get.seq = batch.seq;
+  get.rid = batch.waits_for = next_rid_++;
+  get.store = store;
+  get.keys = {key};
+  get.new_ops = NewOps(batch);
+  batch.asked_key = key;
+  Say(get, events);
+}
+
+void ScriptedWorker::SendScan(Batch& batch, std::vector<Event>* events) {
+  protocol::Scan scan;
+  scan.seq = batch.seq;
+  scan.rid = batch.waits_for = next_rid_++;
+  scan.store = kIndex;
+  scan.from = "g0";
+  scan.to = "g3";
+  scan.limit = 2;  // pages
+  if (batch.scan_from) scan.cursor = *batch.scan_from;
+  scan.new_ops = NewOps(batch);
+  Say(scan, events);
+}
+
+void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
+  const Item& item = batch.items[batch.next];
+  if (batch.trace && !batch.extended) {
+    batch.extended = true;
+    return Say(protocol::Extend{batch.seq, static_cast<uint32_t>(batch.next)}, events);
+  }
+  if (item.input.fate == Fate::kCrashes) {
+    state_ = State::kCrashed;
+    return;
+  }
+  const bool fails = item.input.fate == Fate::kFails || (item.input.fate == Fate::kFailsOnce && item.attempt == 1);
+  if (!fails) {
+    Reads reads;
+    if (!Gather(batch, item, &reads, events)) return;
+    Effects effects = Handle(item.key, item.input, reads);
+    for (Write& write : effects.writes) {
+      batch.known[{write.store, write.key}] = write.value;
+      batch.writes.push_back(std::move(write));
+    }
+    if (item.input.fate == Fate::kOverLimit) effects.output.resize(kTooLarge, '!');
+    batch.outputs.emplace_back(item.key, std::move(effects.output));
+    ++batch.next;
+    batch.extended = false;
+    batch.rows.reset();
+    batch.scan_from.reset();
+    if (batch.next < batch.items.size() && !Chance(stop_early)) return;
+  }
+  std::optional<protocol::Failure> failure;
+  if (fails) failure = protocol::Failure{"Handler", "Scripted", StrCat("record ", item.input.id), true};
+  SendResult(batch, std::move(failure), events);
+  batches_.erase(batch.seq);
+}
+
+void ScriptedWorker::SendResult(const Batch& batch, std::optional<protocol::Failure> failure, std::vector<Event>* events) {
+  protocol::Result result;
+  result.seq = batch.seq;
+  result.done = static_cast<uint32_t>(batch.next);
+  result.failure = std::move(failure);
+  for (const Write& write : batch.writes) {
+    auto of_store = std::find_if(result.ops.begin(), result.ops.end(), [&](const auto& entry) { return entry.first == write.store; });
+    if (of_store == result.ops.end()) of_store = result.ops.insert(result.ops.end(), {write.store, {}});
+    of_store->second.push_back({write.key, write.value ? protocol::MaybeView(*write.value) : std::nullopt, 0});
+  }
+  for (const auto& [key, value] : batch.outputs) {
+    protocol::OutputRecord output;
+    output.output = 0;
+    if (key) output.key = *key;
+    output.value = value;
+    output.timestamp_ms = 1;
+    result.outputs.push_back(std::move(output));
+  }
+  Say(result, events);
+}
+
+}  // namespace millstream::engine::testing

@@ -1,0 +1,89 @@
+#ifndef MILLSTREAM_SIDECAR_ENGINE_TESTING_SCRIPTED_WORKER_H_
+#define MILLSTREAM_SIDECAR_ENGINE_TESTING_SCRIPTED_WORKER_H_
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "sidecar/engine/io.h"
+#include "sidecar/engine/testing/scripted_handler.h"
+
+namespace millstream::engine::testing {
+
+// A worker that speaks the protocol, frames and all, and does one small thing at a time when it is told to. It checks what a
+// worker may rely on: parallel batches, traced ones alone, values for the keys.
+class ScriptedWorker {
+ public:
+  enum class State { kAlive, kHung, kCrashed, kGone };  // kGone: it disconnected in order
+
+  ScriptedWorker(WorkerId id, int parallel, std::mt19937_64* random) : id_(id), parallel_(parallel), random_(random) {}
+
+  WorkerId id() const { return id_; }
+  int parallel() const { return parallel_; }
+  State state() const { return state_; }
+  bool batches_open() const { return !batches_.empty(); }
+  void Receive(std::string frame) { inbox_.push_back(std::move(frame)); }
+  bool CanStep() const;
+  // Handles a frame, or goes on with a batch by one item or one frame. Says WorkerSent through `events`.
+  void Step(std::vector<Event>* events);
+  void Hang() { state_ = State::kHung; }
+  void Crash() { state_ = State::kCrashed; }
+  // GOODBYE: it disconnects when it has no batch any more.
+  void SayGoodbye(std::vector<Event>* events);
+  // Chance of ending a batch before its last item.
+  double stop_early = 0.05;
+  // Sometimes an old frame of another life comes again.
+  uint64_t last_seq() const { return last_seq_; }
+
+ private:
+  struct Item {
+    int64_t offset = 0;
+    std::optional<std::string> key;
+    Input input;
+    uint32_t attempt = 1;
+  };
+  struct Batch {
+    uint64_t seq = 0;
+    bool trace = false;
+    std::vector<Item> items;
+    size_t next = 0;
+    bool extended = false;
+    uint64_t waits_for = 0;  // rid of a GET or SCAN
+    std::optional<std::string> asked_key;
+    std::optional<std::vector<std::pair<Bytes, Bytes>>> rows;
+    std::optional<std::string> scan_from;  // cursor
+    std::map<std::pair<uint32_t, std::string>, MaybeBytes> known;
+    std::vector<Write> writes;   // of finished items
+    size_t told = 0;             // writes that a GET or SCAN has carried already
+    std::vector<std::pair<MaybeBytes, std::string>> outputs;
+  };
+
+  void HandleFrame(const std::string& frame, std::vector<Event>* events);
+  void Accept(const protocol::SidecarMessage& message, std::vector<Event>* events);
+  void Advance(Batch& batch, std::vector<Event>* events);
+  // False: an answer has to come first.
+  bool Gather(Batch& batch, const Item& item, Reads* reads, std::vector<Event>* events);
+  void SendGet(Batch& batch, uint32_t store, const std::string& key, std::vector<Event>* events);
+  void SendScan(Batch& batch, std::vector<Event>* events);
+  void SendResult(const Batch& batch, std::optional<protocol::Failure> failure, std::vector<Event>* events);
+  protocol::StateOps NewOps(Batch& batch);
+  template <typename Message>
+  void Say(const Message& message, std::vector<Event>* events);
+  bool Chance(double of) { return std::uniform_real_distribution<>(0, 1)(*random_) < of; }
+
+  const WorkerId id_;
+  const int parallel_;
+  std::mt19937_64* random_;
+  State state_ = State::kAlive;
+  bool goodbye_ = false;
+  std::deque<std::string> inbox_;
+  std::map<uint64_t, Batch> batches_;
+  uint64_t next_rid_ = 1, last_seq_ = 0;
+};
+
+}  // namespace millstream::engine::testing
+
+#endif  // MILLSTREAM_SIDECAR_ENGINE_TESTING_SCRIPTED_WORKER_H_

@@ -1,0 +1,424 @@
+#include "sidecar/engine/testing/scripted_world.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/base/strings.h"
+
+namespace millstream::engine::testing {
+namespace {
+
+constexpr uint64_t kMostSteps = 400'000;
+constexpr int kOutputPartitions = 2;
+constexpr int64_t kIdsPerPartition = 1'000'000;
+
+}  // namespace
+
+EngineOptions WorldEngineOptions(const WorldOptions& options) {
+  EngineOptions out;
+  spec::StreamProcessorSpec& spec = out.spec;
+  spec.name = "scripted";
+  spec.group = "g";
+  spec.guarantee = options.guarantee;
+  spec.inputs.push_back({.name = "orders", .topic = "orders", .start_from = {}, .partitioner = {}, .prefetch = {"totals"}});
+  spec.stores.push_back({.name = "totals", .backend = {}, .changelog = {true, "g-totals-changelog", {}}});
+  spec.stores.push_back({.name = "index", .backend = {}, .changelog = {true, "g-index-changelog", {}}});
+  spec.outputs.push_back({.name = "out", .topic = "out", .create = std::nullopt, .partitioner = {}});
+  spec.transaction.max_bytes = options.transaction_bytes;
+  spec.batch.max_records = 6;
+  spec.batch.deadline = absl::Seconds(5);
+  spec.errors.max_attempts = 5;
+  spec.errors.backoff_initial = absl::Milliseconds(10);
+  spec.errors.on_failure = options.on_failure;
+  spec.errors.dead_letter_topic = "g-dead-letter";
+  spec.sidecar.workers.max = 8;
+  spec.membership.rebalance_timeout = absl::Seconds(4);
+  out.output_partitions = {kOutputPartitions};
+  out.output_max_bytes = {1000};
+  out.dead_letter_partitions = options.partitions;
+  out.owner_stamp = "local/default/scripted";
+  out.overlay_bytes = options.overlay_bytes;
+  out.fetched_bytes = options.fetched_bytes;
+  out.mutation = options.mutation;
+  return out;
+}
+
+ScriptedWorld::ScriptedWorld(const WorldOptions& options) : options_(options) {
+  scene_.random.seed(options.seed);
+  scene_.options = WorldEngineOptions(options);
+  scene_.faults = options.faults;
+  scene_.tracing = std::getenv("MILLSTREAM_SIM_TRACE") != nullptr;
+  scene_.log.CreateTopic("orders", options.partitions);
+  scene_.log.CreateTopic("out", kOutputPartitions);
+  scene_.log.CreateTopic("g-dead-letter", options.partitions);
+  for (const spec::StoreSpec& store : scene_.options.spec.stores) scene_.log.CreateTopic(store.changelog.topic, options.partitions);
+  for (int i = 0; i < options.members; ++i) {
+    Seat seat;
+    const auto index = static_cast<size_t>(i);
+    seat.process = std::make_unique<ScriptedMember>(
+        "m" + std::to_string(i), &scene_,
+        ScriptedMember::Callbacks{[this, index](TaskId task) { OnReleased(index, task); }, [this, index] { OnReady(index); }});
+    seats_.push_back(std::move(seat));
+  }
+  for (int task = 0; task < options.partitions; ++task) owners_[TaskId(task)] = std::nullopt;
+  for (int i = 0; i < options.records; ++i) {
+    const TaskId task(static_cast<int32_t>(scene_.Pick(static_cast<size_t>(options.partitions))));
+    auto& inputs = inputs_[task];
+    Input input;
+    input.id = task.value() * kIdsPerPartition + static_cast<int64_t>(inputs.size());
+    const size_t dice = scene_.Pick(100);
+    if (dice < 2) input.fate = Fate::kFailsOnce;
+    if (options.bad_records && options.on_failure != spec::FailureAction::kStop) {
+      if (dice == 3) input.fate = Fate::kFails;
+      if (dice == 4) input.fate = Fate::kCrashes;
+      if (dice == 5) input.fate = Fate::kOverLimit;
+    }
+    std::optional<std::string> key;
+    if (scene_.Pick(20) != 0) key = "k" + std::to_string(scene_.Pick(static_cast<size_t>(options.keys)));
+    inputs.emplace_back(std::move(key), input);
+  }
+}
+
+// ---------------------------------------------------------------- running
+
+std::string ScriptedWorld::Run() {
+  for (size_t seat = 0; seat < seats_.size(); ++seat) StartMember(seat);
+  while (scene_.failure.empty() && !Finished()) {
+    if (++steps_ > kMostSteps) {
+      scene_.Wrong(StrCat("no end after ", kMostSteps, " steps"));
+      break;
+    }
+    Step();
+  }
+  if (scene_.failure.empty()) scene_.failure = Verify();
+  if (scene_.failure.empty()) return "";
+  return StrCat("seed ", options_.seed, ", step ", steps_, ": ", scene_.failure);
+}
+
+void ScriptedWorld::Produce() {
+  for (auto& [task, inputs] : inputs_) {
+    size_t& done = produced_[task];
+    for (size_t n = scene_.Pick(4); n > 0 && done < inputs.size(); --n, ++done) {
+      const auto& [key, input] = inputs[done];
+      scene_.log.Append({{"orders", Partition(task.value())}, input.id, key, input.Encode(), {}});
+    }
+  }
+}
+
+void ScriptedWorld::Step() {
+  const bool all_produced = std::all_of(inputs_.begin(), inputs_.end(), [this](const auto& of) { return produced_[of.first] == of.second.size(); });
+  // Some trouble goes on after the last record, then it is quiet.
+  if (all_produced && !scene_.calm && scene_.Pick(300) == 0) {
+    scene_.calm = true;
+    for (size_t seat = 0; seat < seats_.size(); ++seat) {
+      if (seats_[seat].zombie) TellZombie(seat);
+      if (!seats_[seat].process->running()) StartMember(seat);
+    }
+  }
+  if (!all_produced && scene_.Pick(10) == 0) Produce();
+  if (!scene_.calm) Faults();
+  if (!scene_.late_commits.empty() && scene_.Pick(30) == 0) {
+    const size_t which = scene_.Pick(scene_.late_commits.size());
+    (void)scene_.log.Commit(scene_.late_commits[which]);  // fenced by now, perhaps
+    scene_.late_commits.erase(scene_.late_commits.begin() + static_cast<ptrdiff_t>(which));
+  }
+  if (rebalancing_ && awaited_.empty() && scene_.Pick(4) == 0) FinishRebalance();
+
+  std::vector<std::function<void()>> choices;
+  for (Seat& seat : seats_) seat.process->AddChoices(&choices);
+  if (choices.empty() || scene_.Pick(25) == 0) {
+    PassTime(choices.empty());
+  } else {
+    choices[scene_.Pick(choices.size())]();
+  }
+}
+
+void ScriptedWorld::PassTime(bool idle) {
+  absl::Duration step = absl::Microseconds(static_cast<int64_t>(scene_.Pick(20'000)));
+  if (idle) {
+    // Nothing happens before somebody's deadline.
+    step = absl::Seconds(1);
+    for (Seat& seat : seats_) {
+      if (!seat.process->running()) continue;
+      if (auto deadline = seat.process->engine()->NextDeadline()) {
+        step = std::min(step, std::max(*deadline - scene_.clock.Monotonic(), absl::Milliseconds(1)));
+      }
+    }
+  }
+  scene_.clock.Advance(step);
+  scene_.log.AbortOpenSince(scene_.clock.Monotonic() - scene_.options.spec.transaction.timeout);
+  for (Seat& seat : seats_) {
+    if (seat.process->running()) seat.process->Post(Tick{});
+  }
+}
+
+void ScriptedWorld::Faults() {
+  const FaultRates& faults = scene_.faults;
+  for (size_t i = 0; i < seats_.size(); ++i) {
+    Seat& seat = seats_[i];
+    if (!seat.process->running()) {
+      if (scene_.Chance(0.02)) StartMember(i);
+      continue;
+    }
+    if (scene_.Chance(faults.process_crash)) {
+      KillMember(i);
+      continue;
+    }
+    if (scene_.Chance(faults.expel) && seat.joined) Expel(i);
+    if (scene_.Chance(0.01) && seat.zombie) TellZombie(i);
+    if (scene_.Chance(faults.worker_crash)) seat.process->CrashSomeWorker();
+    if (scene_.Chance(faults.worker_hang)) seat.process->HangSomeWorker();
+    if (scene_.Chance(faults.worker_goodbye)) seat.process->PartWithSomeWorker();
+    if (scene_.Chance(faults.old_reply)) seat.process->RepeatOldReply();
+  }
+  if (scene_.Chance(0.01)) ExpireDead();
+  if (scene_.Chance(0.001) && !rebalancing_ && seats_.size() > 1) StartRebalance();
+}
+
+// All records committed; then every member drains, and that is the end.
+bool ScriptedWorld::Finished() const {
+  if (!scene_.calm) return false;
+  auto* self = const_cast<ScriptedWorld*>(this);
+  if (!draining_) {
+    if (rebalancing_) return false;
+    for (const auto& [task, inputs] : inputs_) {
+      const auto committed = scene_.log.Committed({"orders", Partition(task.value())});
+      if (!committed || committed->next != Offset(static_cast<int64_t>(inputs.size()))) return false;
+    }
+    for (const auto& [task, owner] : owners_) {
+      if (!owner || seats_[*owner].leaving) return false;
+    }
+    self->draining_ = true;
+    for (Seat& seat : self->seats_) seat.process->Post(Drain{absl::Seconds(30)});
+    return false;
+  }
+  return std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.process->drained(); });
+}
+
+// ---------------------------------------------------------------- the group
+
+void ScriptedWorld::SendToken(Seat& seat) {
+  seat.process->Post(TokenChanged{{"g", seat.id(), "", Generation(scene_.log.generation())}, static_cast<int>(seats_.size())});
+}
+
+void ScriptedWorld::StartMember(size_t index) {
+  Seat& seat = seats_[index];
+  seat.process->Start();
+  seat.told.clear();
+  seat.zombie = seat.leaving = false;
+  if (seat.joined) {
+    // Within its session: static membership, nothing moves.
+    SendToken(seat);
+    for (auto& [task, owner] : owners_) {
+      if (owner == index) {
+        owner.reset();
+        Give(task);
+      }
+    }
+    return;
+  }
+  StartRebalance();
+  seat.joined = true;  // from the end of the rebalance on
+}
+
+void ScriptedWorld::KillMember(size_t index) {
+  Seat& seat = seats_[index];
+  const EngineStatus status = seat.process->engine()->Status();
+  aborted_ += status.aborted;
+  ++kills_;
+  seat.process->Kill();
+  if (seat.zombie || seat.leaving) seat.joined = false;
+  awaited_.erase(index);
+}
+
+// Dead members lose their session; the leader ends their transactions.
+void ScriptedWorld::ExpireDead() {
+  bool expired = false;
+  for (size_t i = 0; i < seats_.size(); ++i) {
+    Seat& seat = seats_[i];
+    if (seat.process->running() || !seat.joined) continue;
+    seat.joined = false;
+    ++seat.id_number;
+    expired = true;
+    for (const std::string& id : seat.process->transactional_ids()) (void)scene_.log.Init(id);
+    for (auto& [task, owner] : owners_) {
+      if (owner == i) owner.reset();
+    }
+  }
+  if (expired) StartRebalance();
+}
+
+// A living member is taken for dead: it goes on for a while without knowing.
+void ScriptedWorld::Expel(size_t index) {
+  Seat& seat = seats_[index];
+  seat.joined = false;
+  seat.zombie = true;
+  awaited_.erase(index);
+  for (auto& [task, owner] : owners_) {
+    if (owner == index) owner.reset();
+  }
+  StartRebalance();
+}
+
+void ScriptedWorld::TellZombie(size_t index) {
+  Seat& seat = seats_[index];
+  seat.zombie = false;
+  seat.leaving = true;
+  ++seat.id_number;
+  seat.process->Post(MembershipLost{absl::AbortedError("scripted: expelled")});
+  if (seat.told.empty()) OnReleased(index, TaskId(-1));
+}
+
+void ScriptedWorld::StartRebalance() {
+  for (size_t i = 0; i < seats_.size(); ++i) {
+    Seat& seat = seats_[i];
+    if (!seat.joined || !seat.process->running()) continue;
+    if (awaited_.insert(i).second) seat.process->Post(RebalanceStarted{});
+  }
+  rebalancing_ = true;
+}
+
+void ScriptedWorld::OnReady(size_t seat) { awaited_.erase(seat); }
+
+void ScriptedWorld::FinishRebalance() {
+  rebalancing_ = false;
+  std::set<std::string> ids;
+  std::vector<size_t> living;
+  for (size_t i = 0; i < seats_.size(); ++i) {
+    if (!seats_[i].joined) continue;
+    ids.insert(seats_[i].id());
+    if (seats_[i].process->running()) living.push_back(i);
+  }
+  scene_.log.NewGeneration(ids);
+  for (const size_t i : living) SendToken(seats_[i]);
+  if (living.empty()) return;
+  const size_t shift = scene_.Pick(living.size());
+  for (auto& [task, owner] : owners_) {
+    planned_[task] = living[(static_cast<size_t>(task.value()) + shift) % living.size()];
+    if (!owner) {
+      Give(task);
+    } else if (*owner != planned_[task] && seats_[*owner].process->running()) {
+      seats_[*owner].process->Post(TaskRevoked{task});
+    }
+  }
+}
+
+void ScriptedWorld::Give(TaskId task) {
+  auto planned = planned_.find(task);
+  if (planned == planned_.end()) return;
+  Seat& seat = seats_[planned->second];
+  if (!seat.joined || !seat.process->running()) return;  // the next rebalance finds somebody
+  owners_[task] = planned->second;
+  seat.told.insert(task);
+  seat.process->Post(TaskAssigned{task});
+}
+
+void ScriptedWorld::OnReleased(size_t index, TaskId task) {
+  Seat& seat = seats_[index];
+  seat.told.erase(task);
+  if (draining_) return;
+  auto owner = owners_.find(task);
+  if (owner != owners_.end() && owner->second == index) {
+    owner->second.reset();
+    Give(task);
+  }
+  if (seat.leaving && seat.told.empty()) {
+    seat.leaving = false;
+    StartRebalance();
+    seat.joined = true;
+  }
+}
+
+// ---------------------------------------------------------------- what must be true at the end
+
+std::string ScriptedWorld::Verify() {
+  for (const Seat& seat : seats_) {
+    const EngineStatus status = seat.process->engine()->Status();
+    if (!status.tasks.empty()) return "a drained member still has tasks";
+  }
+  for (const auto& entry : inputs_) {
+    std::string wrong = VerifyPartition(entry.first);
+    if (!wrong.empty()) return StrCat("task ", entry.first.value(), ": ", wrong);
+  }
+  return "";
+}
+
+std::string ScriptedWorld::VerifyPartition(TaskId task) {
+  const auto& inputs = inputs_.at(task);
+  // AtMostOnce: what happened is what the outputs say; the model follows them.
+  std::map<int64_t, std::string> seen;
+  std::vector<int64_t> order;
+  std::string wrong = CheckOutputs(task, seen, &order);
+  const std::set<int64_t> done(order.begin(), order.end());
+  Model model;
+  std::map<int64_t, std::string> expected;
+  for (const auto& [key, input] : inputs) {
+    const bool never = input.fate == Fate::kFails || input.fate == Fate::kCrashes || input.fate == Fate::kOverLimit;
+    if (never || (options_.guarantee == spec::Guarantee::kAtMostOnce && !done.contains(input.id))) continue;
+    expected[input.id] = model.Apply(key, input);
+  }
+  wrong = CheckOutputs(task, expected, nullptr);
+  if (!wrong.empty()) return wrong;
+
+  std::vector<int64_t> dead;
+  for (const log::Record& record : scene_.log.Read({"g-dead-letter", Partition(task.value())}, Offset(0), SIZE_MAX, log::Isolation::kReadCommitted).records) {
+    dead.push_back(Input::Decode(*record.value).id);
+  }
+  std::vector<int64_t> hopeless;
+  for (const auto& [key, input] : inputs) {
+    if (input.fate == Fate::kFails || input.fate == Fate::kCrashes || input.fate == Fate::kOverLimit) hopeless.push_back(input.id);
+  }
+  if (options_.on_failure == spec::FailureAction::kDeadLetter && options_.guarantee != spec::Guarantee::kAtMostOnce && dead != hopeless) {
+    return StrCat(dead.size(), " dead letters instead of ", hopeless.size());
+  }
+
+  Model::Stores replay(2);
+  for (size_t store = 0; store < 2; ++store) {
+    const TopicPartition from{scene_.options.spec.stores[store].changelog.topic, Partition(task.value())};
+    for (const log::Record& record : scene_.log.Read(from, Offset(0), SIZE_MAX, log::Isolation::kReadCommitted).records) {
+      if (record.value) {
+        replay[store][*record.key] = *record.value;
+      } else {
+        replay[store].erase(*record.key);
+      }
+    }
+  }
+  if (replay != model.stores()) return "the changelog's state is not the model's";
+  const std::optional<size_t> owner = owners_.at(task);
+  if (owner && seats_[*owner].process->disks().at(task).now.stores != model.stores()) return "the state on disk is not the model's";
+  return "";
+}
+
+std::string ScriptedWorld::CheckOutputs(TaskId task, const std::map<int64_t, std::string>& expected, std::vector<int64_t>* order) {
+  std::map<int64_t, int> times;
+  for (int partition = 0; partition < kOutputPartitions; ++partition) {
+    std::map<std::string, int64_t> last;  // per key
+    for (const log::Record& record : scene_.log.Read({"out", Partition(partition)}, Offset(0), SIZE_MAX, log::Isolation::kReadCommitted).records) {
+      const int64_t id = IdOf(*record.value);
+      if (id / kIdsPerPartition != task.value()) continue;
+      if (order != nullptr) {
+        order->push_back(id);
+        continue;
+      }
+      auto value = expected.find(id);
+      if (value == expected.end()) return StrCat("an output of record ", id, ", which has none");
+      if (value->second != *record.value) return StrCat("the output of record ", id, " is ", *record.value, " instead of ", value->second);
+      ++times[id];
+      if (!record.key || options_.guarantee == spec::Guarantee::kAtLeastOnce) continue;
+      auto [it, first] = last.try_emplace(*record.key, id);
+      if (!first && it->second >= id) return StrCat("outputs of key ", *record.key, " out of order: ", id, " after ", it->second);
+      it->second = id;
+    }
+  }
+  if (order != nullptr) return "";
+  for (const auto& [id, value] : expected) {
+    if (times[id] == 0) return StrCat("the output of record ", id, " is missing");
+    if (times[id] > 1 && options_.guarantee != spec::Guarantee::kAtLeastOnce) return StrCat("the output of record ", id, " came ", times[id], " times");
+  }
+  return "";
+}
+
+}  // namespace millstream::engine::testing

@@ -1,0 +1,96 @@
+#ifndef MILLSTREAM_SIDECAR_ENGINE_TESTING_SCRIPTED_WORLD_H_
+#define MILLSTREAM_SIDECAR_ENGINE_TESTING_SCRIPTED_WORLD_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "sidecar/engine/testing/scripted_member.h"
+
+namespace millstream::engine::testing {
+
+struct WorldOptions {
+  uint64_t seed = 1;
+  spec::Guarantee guarantee = spec::Guarantee::kExactlyOnce;
+  spec::FailureAction on_failure = spec::FailureAction::kSkip;
+  int members = 1;
+  int partitions = 3;
+  int records = 150;  // over all partitions
+  int keys = 5;
+  bool bad_records = true;  // records that fail, crash, exceed limits; not with kStop, which they would end
+  FaultRates faults;
+  EngineOptions::Mutation mutation = EngineOptions::Mutation::kNone;
+  // Bounds of the engines, small enough that they are reached.
+  int64_t transaction_bytes = 4000, overlay_bytes = 20'000, fetched_bytes = 20'000;
+};
+
+// A log, a group and its members, driven one small step at a time in an order that the seed decides: deliveries, calls,
+// reads, crashes, rebalances, time. Everything an engine is promised holds, and nothing more.
+//
+//   std::string wrong = ScriptedWorld(options).Run();   // empty: state == changelog replay == model, outputs as promised
+class ScriptedWorld {
+ public:
+  explicit ScriptedWorld(const WorldOptions& options);
+  // To the end: all input handled, all members drained. What is wrong, with the seed; empty if nothing.
+  std::string Run();
+
+  uint64_t transactions_aborted() const { return aborted_; }
+  uint64_t kills() const { return kills_; }
+
+ private:
+  struct Seat {  // a member as the group sees it
+    std::unique_ptr<ScriptedMember> process;
+    bool joined = false;
+    bool zombie = false;  // expelled, and does not know yet
+    bool leaving = false; // knows, and gives its tasks up
+    int id_number = 0;    // of its member id: a new one after each expulsion
+    std::set<TaskId> told;  // tasks it was assigned and has not released
+    std::string id() const { return process->name() + "#" + std::to_string(id_number); }
+  };
+
+  void Produce();
+  void Step();
+  void Faults();
+  void PassTime(bool idle);
+  bool Finished() const;
+  std::string Verify();
+  std::string VerifyPartition(TaskId task);
+  std::string CheckOutputs(TaskId task, const std::map<int64_t, std::string>& expected, std::vector<int64_t>* order);
+
+  // The group.
+  void StartMember(size_t seat);
+  void KillMember(size_t seat);
+  void Expel(size_t seat);
+  void ExpireDead();
+  void TellZombie(size_t seat);
+  void StartRebalance();
+  void FinishRebalance();
+  void OnReleased(size_t seat, TaskId task);
+  void OnReady(size_t seat);
+  void Give(TaskId task);
+  void SendToken(Seat& seat);
+
+  WorldOptions options_;
+  ScriptedScene scene_;
+  std::vector<Seat> seats_;
+  bool rebalancing_ = false;
+  std::set<size_t> awaited_;                   // members that have not answered the rebalance
+  std::map<TaskId, std::optional<size_t>> owners_;
+  std::map<TaskId, size_t> planned_;
+  std::map<TaskId, std::vector<std::pair<std::optional<std::string>, Input>>> inputs_;  // all there will be
+  std::map<TaskId, size_t> produced_;
+  uint64_t steps_ = 0, aborted_ = 0, kills_ = 0;
+  bool draining_ = false;
+};
+
+// The spec and options of the world's processor: two stores ("totals" prefetched, "index" not), one output.
+EngineOptions WorldEngineOptions(const WorldOptions& options);
+
+}  // namespace millstream::engine::testing
+
+#endif  // MILLSTREAM_SIDECAR_ENGINE_TESTING_SCRIPTED_WORLD_H_
