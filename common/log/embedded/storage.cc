@@ -5,6 +5,7 @@
 #include <rocksdb/env.h>
 #include <rocksdb/table.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdarg>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_replace.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/bytes.h"
@@ -44,8 +46,8 @@ rocksdb::Slice ToSlice(std::string_view bytes) { return {bytes.data(), bytes.siz
 rocksdb::Slice ToSlice(const BatchKey& key) { return {key.data(), key.size()}; }
 std::string_view ToView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
 
-// RocksDB's own log: warnings go to our debug lines. Remembers the last file it complained about, since the status of a
-// damaged write-ahead log does not name one.
+// RocksDB's own log: warnings go to our debug lines. Remembers the last write-ahead log it found damaged ("FILE: dropping N
+// bytes; why"), since the status does not name it.
 class Notices : public rocksdb::Logger {
  public:
   Notices() : rocksdb::Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
@@ -54,7 +56,7 @@ class Notices : public rocksdb::Logger {
     char line[1024];
     std::vsnprintf(line, sizeof line, format, arguments);
     const std::string_view text(line);
-    if (text.find("dropping") != text.npos || text.find("orruption") != text.npos) {
+    if (text.find(": dropping ") != text.npos) {
       absl::MutexLock lock(&mutex_);
       last_complaint_ = text;
     }
@@ -72,7 +74,8 @@ class Notices : public rocksdb::Logger {
 
 absl::Status FromRocks(const rocksdb::Status& status, std::string_view doing, std::string_view directory) {
   if (status.ok()) return absl::OkStatus();
-  const std::string what = StrCat(doing, " in ", directory, ": ", status.ToString());
+  // Before it gives up on a missing table RocksDB looks for it under LevelDB's ending, and reports that name.
+  const std::string what = StrCat(doing, " in ", directory, ": ", absl::StrReplaceAll(status.ToString(), {{".ldb:", ".sst:"}}));
   if (status.IsCorruption()) return absl::DataLossError(what);
   if (status.IsNoSpace()) return absl::ResourceExhaustedError(StrCat("disk full, free some space and repeat: ", what));
   if (status.IsPathNotFound() || (status.IsIOError() && status.ToString().find("No such file") != std::string::npos)) {
@@ -109,8 +112,8 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const StorageOptions& options, const 
   table.format_version = 5;
   rocksdb::ColumnFamilyOptions family;
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  family.arena_block_size = 256 << 10;
   family.write_buffer_size = options.memtable_bytes / 2;
+  family.arena_block_size = std::min<size_t>(256 << 10, family.write_buffer_size / 8);
   family.max_write_buffer_number = 3;
   family.target_file_size_base = 32 << 20;
   family.max_bytes_for_level_base = 256 << 20;
@@ -208,7 +211,7 @@ class RocksStorage : public Storage {
     const auto cache = rocksdb::NewLRUCache(options.block_cache_bytes, /*num_shard_bits=*/2);
     rocksdb::ColumnFamilyOptions records = FamilyOptions(options, cache);
     rocksdb::ColumnFamilyOptions meta = FamilyOptions(options, cache);
-    meta.write_buffer_size = 2 << 20;
+    meta.write_buffer_size = std::min<size_t>(meta.write_buffer_size, 2 << 20);
     const std::vector<rocksdb::ColumnFamilyDescriptor> families = {{rocksdb::kDefaultColumnFamilyName, meta},
                                                                     {"records", records}};
     rocksdb::DB* db = nullptr;
