@@ -55,9 +55,14 @@ def ended(process):
     return process.returncode, stderr
 
 
+ASYNC_PROGRAM = PROGRAM.replace("def handle", "async def handle").replace("time.sleep(", "await __import__('asyncio').sleep(")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_in_the_middle_of_a_batch_serves_until_goodbye(sidecar, start, number):
-    process = start()
+@pytest.mark.parametrize("program", [PROGRAM, ASYNC_PROGRAM], ids=["plain", "async"])
+@pytest.mark.parametrize("options", [{}, {"parallel": 2}], ids=["", "parallel"])
+def test_a_signal_in_the_middle_of_a_batch_serves_until_goodbye(sidecar, start, number, program, options):
+    process = start(options, program)
     connection = sidecar.accept()
     connection.handshake()
     connection.batch(1, *records((b"a", b'"slow"'), (b"a", b'"slow"')))
@@ -78,6 +83,16 @@ def test_sigterm_while_waiting_for_the_sidecar(sidecar, start):
     assert "waiting for the sidecar: no sidecar at" in process.stderr.readline()
     process.terminate()
     assert ended(process)[0] == 0
+
+
+def test_a_second_interrupt_ends_at_once(sidecar, start):
+    process = start()
+    connection = sidecar.accept()
+    connection.handshake()
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.7)  # sooner it would be the same Ctrl-C seen twice
+    process.send_signal(signal.SIGINT)
+    assert ended(process)[0] == 130
 
 
 def test_sigterm_has_a_bound(sidecar, start):

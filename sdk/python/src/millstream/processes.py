@@ -47,6 +47,7 @@ class _Supervisor:
         self._backoff = _FIRST_BACKOFF
         self._stopping_since: Optional[float] = None
         self._exit_code = 0
+        self._signalled = False
 
     def run(self) -> None:
         sys.stdout.flush()
@@ -56,6 +57,9 @@ class _Supervisor:
             for number in range(self._count):
                 self._start(number)
             while self._numbers or self._due:
+                if self._signalled:
+                    self._signalled = False
+                    self._stop()
                 self._start_due()
                 if not self._reap():
                     time.sleep(0.05)  # signals cut it short; fine enough for children that run for days
@@ -129,7 +133,7 @@ class _Supervisor:
             _send(pid, signal.SIGTERM)
 
     def _on_signal(self, number: int, frame: Optional[FrameType]) -> None:
-        self._stop()
+        self._signalled = True  # no more than that: it may interrupt anything
 
     def _kill_overdue(self) -> None:
         since = self._stopping_since

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import Any, Dict, Final, Optional
+from typing import Any, Callable, Dict, Final, Optional
 
 from . import channel
 from .channel import Channel
@@ -63,15 +63,14 @@ class Worker:
 
     def run(self) -> None:
         """Returns after an orderly end. Raises NoSidecarError, RefusedError, ConfigError."""
-        restore = self._take_signals()
-        try:
+        if threading.current_thread() is not threading.main_thread():
+            self._serve()  # signals are the main thread's business
+            return
+        with _Signals(self._on_signal):
             self._serve()
-        finally:
-            for number, handler in restore.items():
-                signal.signal(number, handler)
 
     def stop(self) -> None:
-        """Serve until GOODBYE, for at most `stop_seconds`. Safe from signal handlers and other threads."""
+        """Serve until GOODBYE, for at most `stop_seconds`. Safe from any thread, not from a signal handler."""
         if self._stop.is_set():
             return
         self._stop.set()
@@ -148,23 +147,46 @@ class Worker:
             timer.daemon = True
             timer.start()
 
-    def _take_signals(self) -> Dict[int, Any]:
-        if threading.current_thread() is not threading.main_thread():
-            return {}
-        return {
-            number: signal.signal(number, handler)
-            for number, handler in ((signal.SIGTERM, self._on_terminate), (signal.SIGINT, self._on_interrupt))
-        }
-
-    def _on_terminate(self, number: int, frame: Optional[FrameType]) -> None:
-        self.stop()
-
-    def _on_interrupt(self, number: int, frame: Optional[FrameType]) -> None:
+    def _on_signal(self, number: int) -> None:
         now = time.monotonic()
-        if self._interrupted_at is not None and now - self._interrupted_at > _SAME_INTERRUPT_SECONDS:
-            raise SystemExit(130)
-        self._interrupted_at = self._interrupted_at or now
+        if number == signal.SIGINT:
+            if self._interrupted_at is not None and now - self._interrupted_at > _SAME_INTERRUPT_SECONDS:
+                os._exit(130)
+            self._interrupted_at = self._interrupted_at or now
         self.stop()
+
+
+class _Signals:
+    """While entered, SIGTERM and SIGINT call `act` on a thread of its own: a signal handler may interrupt anything, also
+    code that holds the locks that `act` needs, so the handlers themselves only write a byte to a pipe."""
+
+    def __init__(self, act: Callable[[int], None]) -> None:
+        self._act = act
+        self._old: Dict[int, Any] = {}
+        self._read_end = self._write_end = -1
+
+    def __enter__(self) -> None:
+        self._read_end, self._write_end = os.pipe()
+        os.set_blocking(self._write_end, False)
+        threading.Thread(target=self._watch, args=(self._read_end,), name="millstream-signals", daemon=True).start()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._old[number] = signal.signal(number, self._note)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
+        os.close(self._write_end)  # the watching thread sees the end and closes the other
+
+    def _note(self, number: int, frame: Optional[FrameType]) -> None:
+        try:
+            os.write(self._write_end, bytes([number]))
+        except BlockingIOError:  # thousands unread: one more says nothing new
+            pass
+
+    def _watch(self, read_end: int) -> None:
+        while data := os.read(read_end, 1):
+            self._act(data[0])
+        os.close(read_end)
 
 
 def missing_sidecar(path: str, connected_once: bool, lost_seconds: float) -> str:
