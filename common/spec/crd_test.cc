@@ -1,15 +1,15 @@
 // What the resource definition itself must be, apart from any manifest.
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <fstream>
 #include <set>
 #include <sstream>
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include "common/base/strings.h"
 #include "common/spec/document.h"
-#include "common/spec/pattern_meaning.h"
+#include "common/spec/pattern.h"
 #include "common/spec/reader.h"
 
 namespace millstream::spec {
@@ -40,7 +40,8 @@ class CrdTest : public testing::Test {
   template <typename Visit>
   void Walk(const Value& node, const std::string& path, bool is_property, const Visit& visit) {
     visit(node, path, is_property);
-    for (const Member& property : MembersIn(&node, "properties")) Walk(property.value, Child(path, property.key), true, visit);
+    for (const Member& property : MembersIn(&node, "properties"))
+      Walk(property.value, Child(path, property.key), true, visit);
     if (const Value* items = node.Find("items")) Walk(*items, StrCat(path, "[]"), false, visit);
     if (const Value* values = node.Find("additionalProperties")) Walk(*values, StrCat(path, "{}"), false, visit);
   }
@@ -71,7 +72,8 @@ TEST_F(CrdTest, EveryListMapAndStringHasAMaximum) {
     if (BoolIn(&node, "x-kubernetes-int-or-string").value_or(false)) {
       EXPECT_TRUE(IntIn(&node, "maxLength")) << path;
     }
-    bool open = node.Find("additionalProperties") != nullptr || BoolIn(&node, "x-kubernetes-preserve-unknown-fields").value_or(false);
+    bool open = node.Find("additionalProperties") != nullptr ||
+                BoolIn(&node, "x-kubernetes-preserve-unknown-fields").value_or(false);
     if (type == "object" && open) {
       EXPECT_TRUE(IntIn(&node, "maxProperties")) << path;
     }
@@ -97,7 +99,8 @@ TEST_F(CrdTest, EveryRuleIsBoundsOrMirroredOrATransition) {
     for (const Value& value : ItemsIn(&node, "x-kubernetes-validations")) {
       SchemaRule rule{std::string(*StringIn(&value, "rule")), std::string(StringIn(&value, "message").value_or(""))};
       EXPECT_FALSE(rule.message.empty()) << path;
-      bool transition = rule.expression.find("oldSelf") != std::string::npos;  // there is no old object outside a server
+      bool transition =
+          rule.expression.find("oldSelf") != std::string::npos;  // there is no old object outside a server
       if (!transition && !ParseBounds(rule)) in_schema.insert(rule.message);
     }
   });
@@ -141,10 +144,13 @@ TEST_F(CrdTest, HasTheNamesSubresourcesAndColumnsPeopleRelyOn) {
 TEST_F(CrdTest, ListsAreKeyedAsTheDesignSays) {
   auto keys = [&](std::string_view list) {
     std::vector<std::string> out;
-    for (const Value& key : ItemsIn(schema_->Find("properties", "spec", "properties", list), "x-kubernetes-list-map-keys")) out.push_back(key.text);
+    for (const Value& key :
+         ItemsIn(schema_->Find("properties", "spec", "properties", list), "x-kubernetes-list-map-keys"))
+      out.push_back(key.text);
     return out;
   };
-  for (std::string_view list : {"inputs", "outputs", "joins", "lookups"}) EXPECT_THAT(keys(list), testing::ElementsAre("topic")) << list;
+  for (std::string_view list : {"inputs", "outputs", "joins", "lookups"})
+    EXPECT_THAT(keys(list), testing::ElementsAre("topic")) << list;
   EXPECT_THAT(keys("stores"), testing::ElementsAre("name"));
 }
 

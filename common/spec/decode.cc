@@ -131,13 +131,15 @@ void DecodeErrors(const Value& spec, ErrorsSpec& errors) {
   errors.max_attempts = Int(value, "maxAttempts");
   errors.backoff_initial = DurationIn(Block(value, "backoff"), "initial");
   errors.backoff_max = DurationIn(Block(value, "backoff"), "max");
-  errors.on_failure = EnumIn(value, "onFailure", {FailureAction::kStop, FailureAction::kSkip, FailureAction::kDeadLetter});
+  errors.on_failure =
+      EnumIn(value, "onFailure", {FailureAction::kStop, FailureAction::kSkip, FailureAction::kDeadLetter});
   errors.dead_letter_topic = Text(value, "deadLetterTopic");
 }
 
 void DecodeContainers(const Value& spec, StreamProcessorSpec& processor) {
   const Value& sidecar = Block(spec, "sidecar");
-  processor.sidecar.log_level = EnumIn(sidecar, "logLevel", {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarn, LogLevel::kError});
+  processor.sidecar.log_level =
+      EnumIn(sidecar, "logLevel", {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarn, LogLevel::kError});
   processor.sidecar.workers.max = Int(Block(sidecar, "workers"), "max");
   processor.sidecar.workers.connect_timeout = DurationIn(Block(sidecar, "workers"), "connectTimeout");
   const Value* container = spec.Find("container");
@@ -160,7 +162,8 @@ StreamProcessorSpec DecodeProcessor(const Document& document) {
   processor.name_space = Text(Block(document.root, "metadata"), "namespace");
   processor.name = Text(Block(document.root, "metadata"), "name");
   processor.group = Text(spec, "group");
-  processor.guarantee = EnumIn(spec, "guarantee", {Guarantee::kExactlyOnce, Guarantee::kAtLeastOnce, Guarantee::kAtMostOnce});
+  processor.guarantee =
+      EnumIn(spec, "guarantee", {Guarantee::kExactlyOnce, Guarantee::kAtLeastOnce, Guarantee::kAtMostOnce});
   if (const Value* kafka = spec.Find("kafka")) {
     processor.kafka = {Text(*kafka, "bootstrapServers"), PairsIn(kafka, "config")};
   }
@@ -184,7 +187,8 @@ std::string CanonicalJsonOf(const Document& document) {
   canonical.Add("apiVersion", StringValue("millstream.dev/v1alpha1"));
   canonical.Add("kind", StringValue("StreamProcessor"));
   Value& metadata = canonical.Add("metadata", MapValue());
-  for (std::string_view field : {"name", "namespace"}) metadata.Add(field, StringValue(Text(*document.metadata(), field)));
+  for (std::string_view field : {"name", "namespace"})
+    metadata.Add(field, StringValue(Text(*document.metadata(), field)));
   canonical.Add("spec", *document.spec());
   return ToCanonicalJson(canonical);
 }

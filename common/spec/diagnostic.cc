@@ -1,7 +1,6 @@
 #include "common/spec/diagnostic.h"
 
 #include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "common/base/strings.h"
@@ -10,18 +9,24 @@ namespace millstream::spec {
 
 std::string_view ToString(Severity severity) {
   switch (severity) {
-    case Severity::kError: return "error";
-    case Severity::kWarning: return "warning";
-    case Severity::kNote: return "note";
+    case Severity::kError:
+      return "error";
+    case Severity::kWarning:
+      return "warning";
+    case Severity::kNote:
+      return "note";
   }
   return "?";
 }
 
 std::string_view ToString(Judge judge) {
   switch (judge) {
-    case Judge::kSchema: return "schema";
-    case Judge::kCel: return "cel";
-    case Judge::kCode: return "code";
+    case Judge::kSchema:
+      return "schema";
+    case Judge::kCel:
+      return "cel";
+    case Judge::kCode:
+      return "code";
   }
   return "?";
 }

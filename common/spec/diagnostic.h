@@ -13,7 +13,8 @@ enum class Severity {
   kNote,     // accepted; for information (a document of another kind was skipped)
 };
 
-// Who finds the same fault when the manifest is applied to a cluster. Golden cases name it; people do not see it in text.
+// Who finds the same fault when the manifest is applied to a cluster. Golden cases name it; people do not see it in
+// text.
 enum class Judge {
   kSchema,  // the API server, by the OpenAPI schema of the CRD
   kCel,     // the API server, by a CEL rule of the CRD, which this folder mirrors in code

@@ -10,8 +10,8 @@
 #include "common/spec/schema.h"
 #include "common/spec/value.h"
 
-// One StreamProcessor on its way from text to struct, and the passes it goes through, in this order (manifest.cc). Every
-// pass works on documents with any faults, reports all it finds, and never stops at the first.
+// One StreamProcessor on its way from text to struct, and the passes it goes through, in this order (manifest.cc).
+// Every pass works on documents with any faults, reports all it finds, and never stops at the first.
 
 namespace millstream::spec {
 

@@ -37,11 +37,11 @@ std::optional<absl::Duration> ForeignUnit(std::string_view unit) {
   std::string lower;
   for (char c : unit) lower += static_cast<char>(c | 0x20);
   static constexpr std::array<std::pair<std::string_view, int64_t>, 24> kUnits = {{
-      {"millisecond", 1}, {"milliseconds", 1}, {"millis", 1}, {"msec", 1}, {"ms", 1},
-      {"second", 1000}, {"seconds", 1000}, {"sec", 1000}, {"secs", 1000}, {"s", 1000},
-      {"minute", 60'000}, {"minutes", 60'000}, {"min", 60'000}, {"mins", 60'000}, {"m", 60'000},
-      {"hour", 3'600'000}, {"hours", 3'600'000}, {"hr", 3'600'000}, {"h", 3'600'000},
-      {"day", 86'400'000}, {"days", 86'400'000}, {"d", 86'400'000}, {"w", 604'800'000}, {"week", 604'800'000},
+      {"millisecond", 1},   {"milliseconds", 1},  {"millis", 1},      {"msec", 1},           {"ms", 1},
+      {"second", 1000},     {"seconds", 1000},    {"sec", 1000},      {"secs", 1000},        {"s", 1000},
+      {"minute", 60'000},   {"minutes", 60'000},  {"min", 60'000},    {"mins", 60'000},      {"m", 60'000},
+      {"hour", 3'600'000},  {"hours", 3'600'000}, {"hr", 3'600'000},  {"h", 3'600'000},      {"day", 86'400'000},
+      {"days", 86'400'000}, {"d", 86'400'000},    {"w", 604'800'000}, {"week", 604'800'000},
   }};
   for (const auto& [name, ms] : kUnits) {
     if (name == lower) return absl::Milliseconds(ms);

@@ -15,7 +15,8 @@ inline constexpr std::string_view kDurationPattern = "^([0-9]{1,9}(ms|s|m|h)){1,
 // A duration as the pattern writes it; nullopt for anything else.
 std::optional<absl::Duration> ParseDuration(std::string_view text);
 
-// The shortest text that means it, exact to a millisecond: "720h", "1h30m", "1s500ms", "0s". Precondition: not negative.
+// The shortest text that means it, exact to a millisecond: "720h", "1h30m", "1s500ms", "0s". Precondition: not
+// negative.
 std::string DurationText(absl::Duration duration);
 
 // Why `text` is no duration, and what to write instead: for "30d" it says that 30d is 720h.

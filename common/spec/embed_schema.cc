@@ -1,5 +1,6 @@
-// embed_schema CRD.yaml OUT.cc: at build time, the OpenAPI schema of the resource definition as a string in a source file,
-// so that the programs check manifests with the very file the API server gets. Descriptions are left out: they are for people.
+// embed_schema CRD.yaml OUT.cc: at build time, the OpenAPI schema of the resource definition as a string in a source
+// file, so that the programs check manifests with the very file the API server gets. Descriptions are left out: they
+// are for people.
 
 #include <fstream>
 #include <iostream>
@@ -32,7 +33,9 @@ int Run(const char* in, const char* out) {
     return 1;
   }
   const Value* versions = result.documents[0].Find("spec", "versions");
-  const Value* schema = versions == nullptr || versions->items.size() != 1 ? nullptr : versions->items[0].Find("schema", "openAPIV3Schema");
+  const Value* schema = versions == nullptr || versions->items.size() != 1
+                            ? nullptr
+                            : versions->items[0].Find("schema", "openAPIV3Schema");
   if (schema == nullptr) {
     std::cerr << in << ": no spec.versions[0].schema.openAPIV3Schema\n";
     return 1;
@@ -44,7 +47,8 @@ int Run(const char* in, const char* out) {
   source << "// Made by embed_schema from crds/streamprocessors.yaml.\n#include \"common/spec/schema.h\"\n"
          << "namespace millstream::spec {\nconst char* const kEmbeddedSchema =\n";
   constexpr size_t kPiece = 8000;  // compilers bound the length of one literal
-  for (size_t at = 0; at < json.size(); at += kPiece) source << "R\"schema(" << json.substr(at, kPiece) << ")schema\"\n";
+  for (size_t at = 0; at < json.size(); at += kPiece)
+    source << "R\"schema(" << json.substr(at, kPiece) << ")schema\"\n";
   source << ";\n}  // namespace millstream::spec\n";
   return source.good() ? 0 : 1;
 }

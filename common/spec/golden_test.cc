@@ -1,18 +1,18 @@
-// Every manifest in tests/golden/manifests against its .golden file: the exact diagnostics, each marked with the side that
-// judges it (schema, cel, code), then the canonical JSON of every processor that passed. MILLSTREAM_UPDATE_GOLDEN=1 rewrites
-// the .golden files.
+// Every manifest in tests/golden/manifests against its .golden file: the exact diagnostics, each marked with the side
+// that judges it (schema, cel, code), then the canonical JSON of every processor that passed.
+// MILLSTREAM_UPDATE_GOLDEN=1 rewrites the .golden files.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "common/base/strings.h"
 #include "common/spec/document.h"
@@ -34,21 +34,25 @@ std::string Contents(const fs::path& path) {
 
 // Texts too large or too odd to be files in a repository.
 std::map<std::string, std::string> GeneratedTexts() {
-  constexpr std::string_view kHead = "apiVersion: millstream.dev/v1alpha1\nkind: StreamProcessor\nmetadata: {name: odd}\n";
+  constexpr std::string_view kHead =
+      "apiVersion: millstream.dev/v1alpha1\nkind: StreamProcessor\nmetadata: {name: odd}\n";
   auto repeated = [](std::string_view text, int times) {
     std::string out;
     for (int i = 0; i < times; ++i) out += text;
     return out;
   };
   std::map<std::string, std::string> texts;
-  texts["generated-ten-megabytes"] = StrCat(kHead, "spec: {inputs: [{topic: a}]}\n", repeated("# a line that says nothing\n", 10 << 20 >> 4));
+  texts["generated-ten-megabytes"] =
+      StrCat(kHead, "spec: {inputs: [{topic: a}]}\n", repeated("# a line that says nothing\n", 10 << 20 >> 4));
   texts["generated-deep-flow"] = StrCat(kHead, "spec: ", repeated("[", 100'000));
   texts["generated-deep-block"] = StrCat(kHead, "spec:\n  ", repeated("- ", 10'000), "x\n");
   texts["generated-deep-json"] = repeated("{\"a\":", 100'000);
   texts["generated-zero-byte"] = StrCat(kHead, "spec: {inputs: [{topic: a", std::string_view("\0", 1), "b}]}\n");
   texts["generated-not-utf8"] = StrCat(kHead, "spec: {inputs: [{topic: \"caf\xe9\"}]}\n");
-  texts["generated-utf16"] = std::string("\xff\xfe"
-                                         "a\0p\0i\0", 8);
+  texts["generated-utf16"] = std::string(
+      "\xff\xfe"
+      "a\0p\0i\0",
+      8);
   texts["generated-control-character"] = StrCat(kHead, "spec: {inputs: [{topic: \"a\x1b[31mb\"}]}\n");
   texts["generated-byte-order-mark"] = StrCat("\xef\xbb\xbf", kHead, "spec: {inputs: [{topic: a}]}\n");
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
@@ -57,7 +61,8 @@ std::map<std::string, std::string> GeneratedTexts() {
     StrAppend(&bomb, "a", i, ": &a", i, " [", alias, repeated(StrCat(", ", alias), 9), "]\n");
   }
   texts["generated-alias-bomb"] = bomb;
-  texts["generated-alias-fat"] = StrCat("big: &big \"", repeated("x", 100'000), "\"\nall: [*big", repeated(", *big", 200), "]\n");
+  texts["generated-alias-fat"] =
+      StrCat("big: &big \"", repeated("x", 100'000), "\"\nall: [*big", repeated(", *big", 200), "]\n");
   std::string chain = "a0: &a0 [x]\n";
   for (int i = 1; i < 100; ++i) StrAppend(&chain, "a", i, ": &a", i, " [*a", i - 1, "]\n");
   texts["generated-alias-depth"] = chain;
@@ -71,8 +76,8 @@ std::map<std::string, std::string> GeneratedTexts() {
 }
 
 struct Case {
-  std::string name;                // file name without extension
-  std::vector<fs::path> files;     // NAME.yaml or NAME.json; several: the files of folder NAME
+  std::string name;             // file name without extension
+  std::vector<fs::path> files;  // NAME.yaml or NAME.json; several: the files of folder NAME
   std::string generated;
 };
 
@@ -121,7 +126,8 @@ std::string Golden(const ParseResult& result) {
     }
     StrAppend(&out, "[", ToString(result.diagnostics[i].judge), "] ", ToText(result.diagnostics[i]), "\n");
   }
-  for (const Manifest& manifest : result.manifests) StrAppend(&out, nlohmann::json::parse(manifest.canonical_json).dump(1), "\n");
+  for (const Manifest& manifest : result.manifests)
+    StrAppend(&out, nlohmann::json::parse(manifest.canonical_json).dump(1), "\n");
   return out;
 }
 
@@ -159,11 +165,14 @@ TEST_P(GoldenTest, EveryErrorHasAPlaceAndAMessage) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Manifests, GoldenTest, testing::ValuesIn(Cases()), [](const testing::TestParamInfo<Case>& info) {
-  std::string name = info.param.name;
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Manifests, GoldenTest, testing::ValuesIn(Cases()),
+                         [](const testing::TestParamInfo<Case>& info) {
+                           std::string name = info.param.name;
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+                           return name;
+                         });
 
 TEST(GoldenCases, CoverEveryMirroredRuleAndAreMany) {
   EXPECT_GE(Cases().size(), 60u);
@@ -173,7 +182,8 @@ TEST(GoldenCases, CoverEveryMirroredRuleAndAreMany) {
       if (d.judge == Judge::kCel) StrAppend(&all, d.message, "\n");
     }
   }
-  for (const std::string& message : MirroredRuleMessages()) EXPECT_THAT(all, testing::HasSubstr(message)) << "no golden case for this rule";
+  for (const std::string& message : MirroredRuleMessages())
+    EXPECT_THAT(all, testing::HasSubstr(message)) << "no golden case for this rule";
 }
 
 TEST(GoldenCases, HaveNoOrphanedGoldenFile) {

@@ -10,7 +10,8 @@
 namespace millstream::spec {
 namespace {
 
-// A recursive descent over RFC 8259. Libraries parse faster but do not say where a value was, which every later message needs.
+// A recursive descent over RFC 8259. Libraries parse faster but do not say where a value was, which every later message
+// needs.
 class JsonReader {
  public:
   explicit JsonReader(std::string_view text) : text_(text) {}
@@ -41,7 +42,8 @@ class JsonReader {
   }
   // The same with what stands there instead.
   void Expected(std::string_view what) {
-    Fail(AtEnd() ? StrCat("expected ", what, ", but the file ends") : StrCat("expected ", what, ", not `", text_.substr(at_, 1), "`"));
+    Fail(AtEnd() ? StrCat("expected ", what, ", but the file ends")
+                 : StrCat("expected ", what, ", not `", text_.substr(at_, 1), "`"));
   }
 
   void SkipSpace() {
@@ -99,7 +101,9 @@ class JsonReader {
       member.key = ReadString();
       auto [known, is_new] = lines.emplace(member.key, member.key_at.line);
       if (!is_new && !error_) {
-        error_ = ReadError{member.key_at, StrCat("key `", member.key, "` is there twice, first in line ", known->second), Judge::kSchema};
+        error_ =
+            ReadError{member.key_at, StrCat("key `", member.key, "` is there twice, first in line ", known->second),
+                      Judge::kSchema};
         return;
       }
       SkipSpace();
@@ -155,7 +159,8 @@ class JsonReader {
     value.kind = Value::Kind::kDouble;
     if (!std::isfinite(value.number)) return Fail("number out of range");
     const char* end = value.text.data() + value.text.size();
-    if (integral && std::from_chars(value.text.data(), end, value.integer).ec == std::errc()) value.kind = Value::Kind::kInt;
+    if (integral && std::from_chars(value.text.data(), end, value.integer).ec == std::errc())
+      value.kind = Value::Kind::kInt;
   }
 
   std::string ReadString() {
@@ -224,7 +229,8 @@ class JsonReader {
     } else if (code < 0x10000) {
       add(0xe0 | (code >> 12)), add(0x80 | ((code >> 6) & 0x3f)), add(0x80 | (code & 0x3f));
     } else {
-      add(0xf0 | (code >> 18)), add(0x80 | ((code >> 12) & 0x3f)), add(0x80 | ((code >> 6) & 0x3f)), add(0x80 | (code & 0x3f));
+      add(0xf0 | (code >> 18)), add(0x80 | ((code >> 12) & 0x3f)), add(0x80 | ((code >> 6) & 0x3f)),
+          add(0x80 | (code & 0x3f));
     }
   }
 

@@ -32,17 +32,21 @@ bool IsProcessor(const Value& root, const std::string& prefix, Findings& finding
   std::string_view kind = StringIn(&root, "kind").value_or("");
   auto place = [&](std::string_view key) { return root.Find(key) == nullptr ? root.at : root.Find(key)->at; };
   if (!root.is_map()) {
-    findings.Error(Judge::kSchema, root.at, prefix, StrCat("a manifest is a map with apiVersion, kind, metadata and spec, but this is ", Describe(root)));
+    findings.Error(
+        Judge::kSchema, root.at, prefix,
+        StrCat("a manifest is a map with apiVersion, kind, metadata and spec, but this is ", Describe(root)));
     return false;
   }
   bool our_group = version == "millstream.dev" || version.starts_with("millstream.dev/");
   bool our_kind = kind == kKind;
   if (version == kApiVersion && our_kind) return true;
-  if (our_kind || our_group || (version.empty() && kind.empty()) || (version.empty() && Suggest(kind, {std::string(kKind)}))) {
+  if (our_kind || our_group || (version.empty() && kind.empty()) ||
+      (version.empty() && Suggest(kind, {std::string(kKind)}))) {
     bool recognized = our_kind || our_group;
     if (version != kApiVersion) {
-      findings.Error(Judge::kSchema, place("apiVersion"), Child(prefix, "apiVersion"),
-                     StrCat(version.empty() ? "is required" : "is not known here", ": write apiVersion: ", kApiVersion));
+      findings.Error(
+          Judge::kSchema, place("apiVersion"), Child(prefix, "apiVersion"),
+          StrCat(version.empty() ? "is required" : "is not known here", ": write apiVersion: ", kApiVersion));
     }
     if (!our_kind) {
       findings.Error(Judge::kSchema, place("kind"), Child(prefix, "kind"),
@@ -50,8 +54,9 @@ bool IsProcessor(const Value& root, const std::string& prefix, Findings& finding
     }
     return recognized;  // whose faults are shown with the rest
   }
-  findings.Note(root.at, prefix, StrCat("a ", kind.empty() ? "document without kind" : kind, version.empty() ? "" : StrCat(" (", version, ")"),
-                                        " is no StreamProcessor: skipped"));
+  findings.Note(root.at, prefix,
+                StrCat("a ", kind.empty() ? "document without kind" : kind,
+                       version.empty() ? "" : StrCat(" (", version, ")"), " is no StreamProcessor: skipped"));
   return false;
 }
 
@@ -79,8 +84,9 @@ File CheckText(std::string_view text, std::string_view name) {
   ReadResult result = ReadDocuments(text);
   if (result.error) {
     bool template_marks = text.find("{{") != std::string_view::npos;
-    file.findings.Error(result.error->judge, result.error->at, "",
-                        StrCat(result.error->message, template_marks ? "; if this is a template ({{ }}), render it first" : ""));
+    file.findings.Error(
+        result.error->judge, result.error->at, "",
+        StrCat(result.error->message, template_marks ? "; if this is a template ({{ }}), render it first" : ""));
   }
   if (!result.error && result.documents.empty()) {
     file.findings.Error(Judge::kSchema, {}, "", "is empty: there is no manifest in it");
@@ -92,7 +98,8 @@ File CheckText(std::string_view text, std::string_view name) {
       continue;
     }
     Value* items = root.Find("items");
-    for (size_t i = 0; items != nullptr && i < items->items.size(); ++i) AddDocument(file, std::move(items->items[i]), Child("items", i));
+    for (size_t i = 0; items != nullptr && i < items->items.size(); ++i)
+      AddDocument(file, std::move(items->items[i]), Child("items", i));
   }
   return file;
 }
@@ -110,7 +117,8 @@ ParseResult Finish(std::vector<File> files) {
     std::vector<Diagnostic> found = file.findings.Take();
     for (const auto& document : file.documents) {
       if (file_readable && !document->findings.HasErrors()) {
-        result.manifests.push_back({document->file, document->root.at.line, DecodeProcessor(*document), CanonicalJsonOf(*document)});
+        result.manifests.push_back(
+            {document->file, document->root.at.line, DecodeProcessor(*document), CanonicalJsonOf(*document)});
       }
       std::vector<Diagnostic> more = document->findings.Take();
       found.insert(found.end(), more.begin(), more.end());
@@ -164,7 +172,8 @@ absl::StatusOr<Manifest> LoadOneManifest(const std::string& file) {
   ParseResult result = ValidateFiles({file});
   if (!result.ok()) return absl::InvalidArgumentError(ToText(result.diagnostics));
   if (result.manifests.size() != 1) {
-    return absl::InvalidArgumentError(StrCat(file, ": holds ", result.manifests.size(), " StreamProcessors; exactly one is wanted here"));
+    return absl::InvalidArgumentError(
+        StrCat(file, ": holds ", result.manifests.size(), " StreamProcessors; exactly one is wanted here"));
   }
   return std::move(result.manifests.front());
 }

@@ -16,9 +16,9 @@ struct Manifest {
   std::string file;
   int line = 0;  // where its document starts, from 1
   StreamProcessorSpec processor;
-  // apiVersion, kind, metadata {name, namespace} and the whole spec, defaults and resolved names filled in, keys sorted, no
-  // white space: for hashing (labels, annotations and the order of fields change nothing) and for the operator's ConfigMap.
-  // Parsing it again gives the same bytes.
+  // apiVersion, kind, metadata {name, namespace} and the whole spec, defaults and resolved names filled in, keys
+  // sorted, no white space: for hashing (labels, annotations and the order of fields change nothing) and for the
+  // operator's ConfigMap. Parsing it again gives the same bytes.
   std::string canonical_json;
 };
 
@@ -32,23 +32,24 @@ struct ParseResult {
 };
 
 // Bounds on what is read at all; beyond them there is one diagnostic and nothing else is looked at.
-inline constexpr size_t kMaxManifestBytes = 1 << 20;  // etcd takes 1.5 MiB at most, so no larger object could be applied
-inline constexpr int kMaxManifestDepth = 64;          // a pod template needs about 12
-inline constexpr int kMaxManifestNodes = 100'000;     // after aliases are expanded: stops "billion laughs"
+inline constexpr size_t kMaxManifestBytes = 1
+                                            << 20;  // etcd takes 1.5 MiB at most, so no larger object could be applied
+inline constexpr int kMaxManifestDepth = 64;        // a pod template needs about 12
+inline constexpr int kMaxManifestNodes = 100'000;   // after aliases are expanded: stops "billion laughs"
 inline constexpr int kMaxManifestDocuments = 1'000;
-inline constexpr size_t kMaxDiagnostics = 1'000;      // per file; one more says that the rest is left out
+inline constexpr size_t kMaxDiagnostics = 1'000;  // per file; one more says that the rest is left out
 
-// Reads YAML (several documents) or JSON. `file` only names the text in diagnostics. Documents of another kind are skipped
-// with a note. Checks within the file, also between its documents (a group used twice, colliding internal topics).
-// Never fails otherwise: what is wrong is in the diagnostics.
+// Reads YAML (several documents) or JSON. `file` only names the text in diagnostics. Documents of another kind are
+// skipped with a note. Checks within the file, also between its documents (a group used twice, colliding internal
+// topics). Never fails otherwise: what is wrong is in the diagnostics.
 ParseResult ParseManifests(std::string_view text, std::string_view file);
 
-// The same over several files, with the checks between processors of all of them. "-" is standard input. A file that cannot
-// be read is an error diagnostic. Behind `millstream validate FILE...` and `millstream run -f ...`.
+// The same over several files, with the checks between processors of all of them. "-" is standard input. A file that
+// cannot be read is an error diagnostic. Behind `millstream validate FILE...` and `millstream run -f ...`.
 ParseResult ValidateFiles(const std::vector<std::string>& files);
 
-// For callers that want exactly one processor (the sidecar's configuration): InvalidArgument with every diagnostic as text
-// when the file has errors or not exactly one processor.
+// For callers that want exactly one processor (the sidecar's configuration): InvalidArgument with every diagnostic as
+// text when the file has errors or not exactly one processor.
 absl::StatusOr<Manifest> LoadOneManifest(const std::string& file);
 
 }  // namespace millstream::spec

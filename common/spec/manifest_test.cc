@@ -1,11 +1,11 @@
 #include "common/spec/manifest.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "common/base/strings.h"
 
@@ -13,9 +13,10 @@ namespace millstream::spec {
 namespace {
 
 StreamProcessorSpec Parsed(std::string_view spec) {
-  ParseResult result = ParseManifests(
-      StrCat("{apiVersion: millstream.dev/v1alpha1, kind: StreamProcessor, metadata: {name: totals, namespace: shop}, spec: {", spec, "}}"),
-      "test.yaml");
+  ParseResult result = ParseManifests(StrCat("{apiVersion: millstream.dev/v1alpha1, kind: StreamProcessor, metadata: "
+                                             "{name: totals, namespace: shop}, spec: {",
+                                             spec, "}}"),
+                                      "test.yaml");
   EXPECT_TRUE(result.ok()) << ToText(result.diagnostics);
   return result.manifests.empty() ? StreamProcessorSpec() : result.manifests[0].processor;
 }
@@ -52,7 +53,9 @@ TEST(Decoding, GivesTheDefaultsOfTheStruct) {
 }
 
 TEST(Decoding, ResolvesNames) {
-  StreamProcessorSpec spec = Parsed("inputs: [{topic: orders}], stores: [{name: a}, {name: b, changelog: {topic: mine}}, {name: c, changelog: {enabled: false}}]");
+  StreamProcessorSpec spec = Parsed(
+      "inputs: [{topic: orders}], stores: [{name: a}, {name: b, changelog: {topic: mine}}, {name: c, changelog: "
+      "{enabled: false}}]");
   EXPECT_EQ(spec.group, "shop.totals");
   EXPECT_EQ(spec.QualifiedName(), "shop/totals");
   EXPECT_EQ(spec.OwnerStamp(), "local/shop/totals");
@@ -71,11 +74,14 @@ TEST(Decoding, ResolvesNames) {
 TEST(Decoding, ReadsEveryKindOfValue) {
   StreamProcessorSpec spec = Parsed(
       "guarantee: AtMostOnce, kafka: {bootstrapServers: 'k:9092', config: {client.rack: a}},"
-      "inputs: [{topic: t, name: in, partitioner: Fnv1a, prefetch: [], startFrom: {type: Timestamp, time: '2024-05-01T00:00:00+02:00'}}],"
+      "inputs: [{topic: t, name: in, partitioner: Fnv1a, prefetch: [], startFrom: {type: Timestamp, time: "
+      "'2024-05-01T00:00:00+02:00'}}],"
       "stores: [{name: s, backend: Memory}],"
-      "outputs: [{topic: o, partitioner: Crc32, create: {partitions: 7, replicationFactor: 3, config: {retention.ms: '5'}}}],"
+      "outputs: [{topic: o, partitioner: Crc32, create: {partitions: 7, replicationFactor: 3, config: {retention.ms: "
+      "'5'}}}],"
       "transaction: {maxBytes: 1048576, timeout: 1m}, errors: {onFailure: DeadLetter, deadLetterTopic: d},"
-      "container: {command: [python], args: [a.py], workingDir: /app, env: [{name: A, value: b}, {name: C}, {name: D, valueFrom: {fieldRef: {fieldPath: x}}}]},"
+      "container: {command: [python], args: [a.py], workingDir: /app, env: [{name: A, value: b}, {name: C}, {name: D, "
+      "valueFrom: {fieldRef: {fieldPath: x}}}]},"
       "sidecar: {logLevel: Warn}");
   EXPECT_EQ(spec.guarantee, Guarantee::kAtMostOnce);
   EXPECT_EQ(spec.kafka.bootstrap_servers, "k:9092");
@@ -97,7 +103,8 @@ TEST(Decoding, ReadsEveryKindOfValue) {
 
 TEST(InternalTopics, CarryTheConfigurationOfTheirKind) {
   StreamProcessorSpec spec = Parsed(
-      "inputs: [{topic: t}], stores: [{name: a, changelog: {config: {x: '2', z: '3'}}}, {name: b, changelog: {enabled: false}}],"
+      "inputs: [{topic: t}], stores: [{name: a, changelog: {config: {x: '2', z: '3'}}}, {name: b, changelog: {enabled: "
+      "false}}],"
       "internalTopics: {replicationFactor: 2, config: {x: '1'}}, errors: {onFailure: DeadLetter}");
   std::vector<InternalTopic> topics = InternalTopicsOf(spec);
   ASSERT_EQ(topics.size(), 2u);
@@ -115,8 +122,12 @@ TEST(CanonicalJson, IsTheSameForTheSameMeaning) {
     EXPECT_EQ(result.manifests.size(), 1u) << ToText(result.diagnostics);
     return result.manifests.empty() ? "" : result.manifests[0].canonical_json;
   };
-  std::string one = canonical("apiVersion: millstream.dev/v1alpha1\nkind: StreamProcessor\nmetadata: {name: a, labels: {x: z}}\nspec:\n  replicas: 1\n  inputs: [{topic: t, name: t}]\n");
-  std::string two = canonical("{\"spec\": {\"inputs\": [{\"topic\": \"t\"}]}, \"metadata\": {\"namespace\": \"default\", \"name\": \"a\"}, \"kind\": \"StreamProcessor\", \"apiVersion\": \"millstream.dev/v1alpha1\", \"status\": {\"x\": 1}}");
+  std::string one = canonical(
+      "apiVersion: millstream.dev/v1alpha1\nkind: StreamProcessor\nmetadata: {name: a, labels: {x: z}}\nspec:\n  "
+      "replicas: 1\n  inputs: [{topic: t, name: t}]\n");
+  std::string two = canonical(
+      "{\"spec\": {\"inputs\": [{\"topic\": \"t\"}]}, \"metadata\": {\"namespace\": \"default\", \"name\": \"a\"}, "
+      "\"kind\": \"StreamProcessor\", \"apiVersion\": \"millstream.dev/v1alpha1\", \"status\": {\"x\": 1}}");
   EXPECT_EQ(one, two);
 }
 
@@ -145,7 +156,8 @@ class FilesTest : public testing::Test {
     return path;
   }
 
-  static constexpr std::string_view kGood = "apiVersion: millstream.dev/v1alpha1\nkind: StreamProcessor\nmetadata: {name: a}\nspec: {inputs: [{topic: t}]}\n";
+  static constexpr std::string_view kGood =
+      "apiVersion: millstream.dev/v1alpha1\nkind: StreamProcessor\nmetadata: {name: a}\nspec: {inputs: [{topic: t}]}\n";
   std::string folder_;
 };
 
@@ -170,8 +182,10 @@ TEST_F(FilesTest, TooLargeOnesAreNotReadWhole) {
 
 TEST_F(FilesTest, LoadOneWantsExactlyOne) {
   EXPECT_EQ(LoadOneManifest(Write("one.yaml", kGood))->processor.name, "a");
-  EXPECT_THAT(std::string(LoadOneManifest(Write("none.yaml", "kind: Other\n")).status().message()), testing::HasSubstr("holds 0 StreamProcessors"));
-  EXPECT_THAT(std::string(LoadOneManifest(Write("bad.yaml", StrCat(kGood, "junk: 1\n"))).status().message()), testing::HasSubstr("junk: unknown field"));
+  EXPECT_THAT(std::string(LoadOneManifest(Write("none.yaml", "kind: Other\n")).status().message()),
+              testing::HasSubstr("holds 0 StreamProcessors"));
+  EXPECT_THAT(std::string(LoadOneManifest(Write("bad.yaml", StrCat(kGood, "junk: 1\n"))).status().message()),
+              testing::HasSubstr("junk: unknown field"));
 }
 
 }  // namespace

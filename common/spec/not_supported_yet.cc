@@ -1,5 +1,5 @@
-// Fields that are in the schema but whose feature is not built yet: refused by name, never ignored. One row each; whoever
-// builds a feature deletes its row.
+// Fields that are in the schema but whose feature is not built yet: refused by name, never ignored. One row each;
+// whoever builds a feature deletes its row.
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace {
 
 struct Row {
   std::vector<std::string_view> path;  // below spec; "[]" stands for all items of a list
-  std::string_view allowed;            // the one value that means the feature is not asked for; empty: any value asks for it
+  std::string_view allowed;  // the one value that means the feature is not asked for; empty: any value asks for it
   std::string_view feature;
 };
 
@@ -53,13 +53,15 @@ bool AsksForNothing(const Row& row, const Value& value) {
 void Walk(Document& document, const Row& row, size_t step, const Value& value, Position at, const std::string& path) {
   if (step == row.path.size()) {
     if (AsksForNothing(row, value)) return;
-    document.findings.Error(Judge::kCode, at, path,
-                            StrCat("not supported yet: ", row.feature,
-                                   row.allowed.empty() ? "; leave it out" : StrCat("; leave it out or write ", row.allowed)));
+    document.findings.Error(
+        Judge::kCode, at, path,
+        StrCat("not supported yet: ", row.feature,
+               row.allowed.empty() ? "; leave it out" : StrCat("; leave it out or write ", row.allowed)));
     return;
   }
   if (row.path[step] == "[]") {
-    for (size_t i = 0; i < value.items.size(); ++i) Walk(document, row, step + 1, value.items[i], value.items[i].at, Child(path, i));
+    for (size_t i = 0; i < value.items.size(); ++i)
+      Walk(document, row, step + 1, value.items[i], value.items[i].at, Child(path, i));
   } else if (const Member* member = value.FindMember(row.path[step])) {
     Walk(document, row, step + 1, member->value, member->key_at, Child(path, row.path[step]));
   }

@@ -35,7 +35,8 @@ std::optional<Unit> ParseUnit(std::string_view text) {
     if (text.starts_with('+')) text.remove_prefix(1);
     int exponent = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), exponent);
-    if (error == std::errc() && end == text.data() + text.size() && exponent >= -30 && exponent <= 30) return Unit{10, exponent};
+    if (error == std::errc() && end == text.data() + text.size() && exponent >= -30 && exponent <= 30)
+      return Unit{10, exponent};
   }
   return std::nullopt;
 }
@@ -53,8 +54,8 @@ std::optional<Wide> Times(Wide value, Wide factor) {
 
 std::optional<int64_t> ParseQuantity(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
-  Wide digits = 0;       // the number without its point
-  int fraction = 0;      // digits behind the point
+  Wide digits = 0;   // the number without its point
+  int fraction = 0;  // digits behind the point
   bool point = false;
   size_t i = 0;
   size_t count = 0;

@@ -39,8 +39,10 @@ std::string Hex(unsigned char byte) {
 
 std::optional<ReadError> CheckText(std::string_view text) {
   if (text.size() > kMaxManifestBytes) {
-    return ReadError{{}, StrCat("is longer than ", kMaxManifestBytes,
-                                " bytes: is this the right file? Several processors may also be in several files"), Judge::kCode};
+    return ReadError{{},
+                     StrCat("is longer than ", kMaxManifestBytes,
+                            " bytes: is this the right file? Several processors may also be in several files"),
+                     Judge::kCode};
   }
   Position at{1, 1};
   for (size_t i = 0; i < text.size();) {
@@ -50,7 +52,8 @@ std::optional<ReadError> CheckText(std::string_view text) {
       return ReadError{at, StrCat("byte ", Hex(byte), " is not UTF-8: save the file as UTF-8"), Judge::kSchema};
     }
     if ((byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') || byte == 0x7f) {
-      return ReadError{at, StrCat("control character ", Hex(byte), " is not allowed in a manifest: remove it"), Judge::kSchema};
+      return ReadError{at, StrCat("control character ", Hex(byte), " is not allowed in a manifest: remove it"),
+                       Judge::kSchema};
     }
     i += length;
     if (byte == '\n') {

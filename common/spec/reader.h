@@ -22,8 +22,8 @@ struct ReadResult {
   std::optional<ReadError> error;  // reading cannot go on behind one
 };
 
-// Text of any origin -> documents, within the bounds of manifest.h (size, depth, nodes, bytes of expanded aliases). Takes
-// JSON where the text is JSON, YAML otherwise.
+// Text of any origin -> documents, within the bounds of manifest.h (size, depth, nodes, bytes of expanded aliases).
+// Takes JSON where the text is JSON, YAML otherwise.
 ReadResult ReadDocuments(std::string_view text);
 
 // The two behind it. Both want valid UTF-8 (CheckText).

@@ -1,10 +1,10 @@
 #include "common/spec/reader.h"
 
-#include <chrono>
-#include <random>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
 
 #include "common/base/strings.h"
 #include "common/spec/manifest.h"
@@ -53,7 +53,9 @@ TEST(Documents, AreSplitAndEmptyOnesLeftOut) {
   EXPECT_EQ(Json("a: 1\n---\n---\n# nothing\n---\nb: 2\n...\n"), "{\"a\":1}|{\"b\":2}");
   EXPECT_EQ(Json("{\"a\": 1} {\"b\": 2}"), "{\"a\":1}|{\"b\":2}");
   EXPECT_EQ(Json("{a: 1}"), "{\"a\":1}") << "flow style is YAML";
-  EXPECT_EQ(Json("\xef\xbb\xbf" "a: 1\r\nb: |\r\n  x\r\n"), "{\"a\":1,\"b\":\"x\\n\"}");
+  EXPECT_EQ(Json("\xef\xbb\xbf"
+                 "a: 1\r\nb: |\r\n  x\r\n"),
+            "{\"a\":1,\"b\":\"x\\n\"}");
 }
 
 TEST(Positions, AreThoseOfTheText) {
@@ -74,27 +76,32 @@ TEST(JsonReader, ReadsWhatYamlReadersStumbleOver) {
 }
 
 TEST(JsonReader, RefusesWhatIsNoJson) {
-  for (std::string_view text : {"{\"a\": 01}", "{\"a\": 1.}", "{\"a\": +1}", "{\"a\": \"\\x\"}", "{\"a\": \"\\ud83d\"}", "{\"a\": \"\\u12\"}",
-                                "{\"a\" 1}", "{\"a\": 1,}", "{\"a\": [1 2]}", "{\"a\": tru}", "{\"a\": \"\\u0000\"}", "{\"a\": 1e999}", "{", "{\"a", "{\"a\":"}) {
+  for (std::string_view text : {"{\"a\": 01}", "{\"a\": 1.}", "{\"a\": +1}", "{\"a\": \"\\x\"}", "{\"a\": \"\\ud83d\"}",
+                                "{\"a\": \"\\u12\"}", "{\"a\" 1}", "{\"a\": 1,}", "{\"a\": [1 2]}", "{\"a\": tru}",
+                                "{\"a\": \"\\u0000\"}", "{\"a\": 1e999}", "{", "{\"a", "{\"a\":"}) {
     EXPECT_TRUE(ReadJson(text).error) << text;
   }
 }
 
 TEST(Text, MustBeUtf8) {
   EXPECT_FALSE(CheckText("a: gr\xc3\xbcn \xf0\x9f\x98\x80"));
-  for (std::string_view text : {"\x80", "\xc3", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff"}) {
+  for (std::string_view text :
+       {"\x80", "\xc3", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff"}) {
     EXPECT_TRUE(CheckText(text)) << text.size();
   }
   EXPECT_EQ(CheckText("ab\nc\xff")->at, (Position{2, 2}));
 }
 
-// Whatever the text, reading ends soon, within its bounds, and with a value or an error. (The seed is printed on failure.)
+// Whatever the text, reading ends soon, within its bounds, and with a value or an error. (The seed is printed on
+// failure.)
 TEST(AnyText, IsReadOrRefused) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(StrCat("seed ", seed));
   std::mt19937_64 random(seed);
-  const std::vector<std::string> pieces = {"a", ": ", "\n", "  ", "- ", "[", "]", "{", "}", ",", "\"", "'", "&x ", "*x", "<<", "#", "|\n", ">\n", "? ",
-                                           "!!str ", "!t ", "---\n", "...\n", "\t", "1", "~", "%YAML 1.2\n", "\\", "\xc3\xa9", "@", "`", "\r\n", "x: &x {a: 1}\n"};
+  const std::vector<std::string> pieces = {
+      "a",     ": ",  "\n", "  ", "- ",          "[",   "]",        "{",  "}",      ",",    "\"",
+      "'",     "&x ", "*x", "<<", "#",           "|\n", ">\n",      "? ", "!!str ", "!t ",  "---\n",
+      "...\n", "\t",  "1",  "~",  "%YAML 1.2\n", "\\",  "\xc3\xa9", "@",  "`",      "\r\n", "x: &x {a: 1}\n"};
   for (int round = 0; round < 20'000; ++round) {
     std::string text;
     size_t length = random() % 40;
@@ -111,12 +118,42 @@ TEST(HostileTexts, EndWithinASecond) {
     while (out.size() + text.size() < kMaxManifestBytes) out += text;
     return out;
   };
-  for (std::string_view piece : {"[", "{", "? ", "- ", "&a ", "*a ", "!!", "\"", "'", "a: ", "a:\n ", "[a,", "{a: ", "x ", "# ", "|\n", "- - - - - - - -\n", "a: b: ", "? a\n",
-                                 "- &a x\n", "{\"a\":", "[1,", "\n", "\t", "%", "---\n", "'\n", "{a: b},", "a: [b]\n", "!<", "@"}) {
+  for (std::string_view piece : {"[",
+                                 "{",
+                                 "? ",
+                                 "- ",
+                                 "&a ",
+                                 "*a ",
+                                 "!!",
+                                 "\"",
+                                 "'",
+                                 "a: ",
+                                 "a:\n ",
+                                 "[a,",
+                                 "{a: ",
+                                 "x ",
+                                 "# ",
+                                 "|\n",
+                                 "- - - - - - - -\n",
+                                 "a: b: ",
+                                 "? a\n",
+                                 "- &a x\n",
+                                 "{\"a\":",
+                                 "[1,",
+                                 "\n",
+                                 "\t",
+                                 "%",
+                                 "---\n",
+                                 "'\n",
+                                 "{a: b},",
+                                 "a: [b]\n",
+                                 "!<",
+                                 "@"}) {
     auto start = std::chrono::steady_clock::now();
     ReadDocuments(repeated(piece));
     std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    EXPECT_LT(taken.count(), 10.0) << "`" << piece << "` took " << taken.count() << " s";  // a second, on a machine that is not busy
+    EXPECT_LT(taken.count(), 10.0) << "`" << piece << "` took " << taken.count()
+                                   << " s";  // a second, on a machine that is not busy
   }
 }
 

@@ -15,7 +15,8 @@ void ResolveNames(Value& spec, std::string_view list) {
   Value* items = spec.Find(list);
   if (items == nullptr) return;
   for (Value& item : items->items) {
-    if (std::optional<std::string_view> topic = StringIn(&item, "topic")) SetIfAbsent(item, "name", std::string(*topic));
+    if (std::optional<std::string_view> topic = StringIn(&item, "topic"))
+      SetIfAbsent(item, "name", std::string(*topic));
   }
 }
 
@@ -51,7 +52,8 @@ void ResolveDefaults(Document& document) {
   Value* metadata = document.root.Find("metadata");
   Value* spec = document.root.Find("spec");
   if (metadata != nullptr && metadata->is_map()) {
-    if (const Value* name_space = metadata->Find("namespace"); name_space != nullptr && name_space->is_null()) metadata->Remove("namespace");
+    if (const Value* name_space = metadata->Find("namespace"); name_space != nullptr && name_space->is_null())
+      metadata->Remove("namespace");
     SetIfAbsent(*metadata, "namespace", "default");
   }
   if (spec == nullptr || !spec->is_map()) return;
@@ -62,7 +64,8 @@ void ResolveDefaults(Document& document) {
   std::optional<std::string_view> group = StringIn(spec, "group");
   if (!group) return;
   ResolveChangelogs(*spec, std::string(*group));
-  if (Value* errors = spec->Find("errors")) SetIfAbsent(*errors, "deadLetterTopic", StrCat(*StringIn(spec, "group"), "-dead-letter"));
+  if (Value* errors = spec->Find("errors"))
+    SetIfAbsent(*errors, "deadLetterTopic", StrCat(*StringIn(spec, "group"), "-dead-letter"));
 }
 
 }  // namespace millstream::spec

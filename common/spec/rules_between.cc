@@ -10,7 +10,8 @@ namespace millstream::spec {
 namespace {
 
 std::string QualifiedName(const Document& document) {
-  return StrCat(StringIn(document.metadata(), "namespace").value_or("default"), "/", StringIn(document.metadata(), "name").value_or("?"));
+  return StrCat(StringIn(document.metadata(), "namespace").value_or("default"), "/",
+                StringIn(document.metadata(), "name").value_or("?"));
 }
 
 Position PlaceOf(const Value* map, std::string_view key) {
@@ -20,16 +21,18 @@ Position PlaceOf(const Value* map, std::string_view key) {
 
 void CheckNameAndGroup(Document& document, const Document& earlier) {
   if (StringIn(document.metadata(), "name") && QualifiedName(document) == QualifiedName(earlier)) {
-    document.findings.Error(Judge::kCode, PlaceOf(document.metadata(), "name"), Child(Child(document.prefix, "metadata"), "name"),
+    document.findings.Error(Judge::kCode, PlaceOf(document.metadata(), "name"),
+                            Child(Child(document.prefix, "metadata"), "name"),
                             StrCat("processor ", QualifiedName(document), " is there twice, first in ",
                                    Place(document, earlier, earlier.root.at), ": rename or remove one"));
     return;  // the group is the same for that reason
   }
   std::optional<std::string_view> group = StringIn(document.spec(), "group");
   if (!group || group != StringIn(earlier.spec(), "group")) return;
-  document.findings.Error(Judge::kCode, PlaceOf(document.spec(), "group"), Child(document.SpecPath(), "group"),
-                          StrCat("group `", *group, "` is already used by processor ", QualifiedName(earlier), " in ",
-                                 Place(document, earlier, PlaceOf(earlier.spec(), "group")), ": each processor needs its own"));
+  document.findings.Error(
+      Judge::kCode, PlaceOf(document.spec(), "group"), Child(document.SpecPath(), "group"),
+      StrCat("group `", *group, "` is already used by processor ", QualifiedName(earlier), " in ",
+             Place(document, earlier, PlaceOf(earlier.spec(), "group")), ": each processor needs its own"));
 }
 
 bool SameCreation(const Value& a, const Value& b) { return ToCanonicalJson(a) == ToCanonicalJson(b); }
@@ -38,7 +41,8 @@ bool SameCreation(const Value& a, const Value& b) { return ToCanonicalJson(a) ==
 std::string Conflict(const TopicUse& use, const TopicUse& other) {
   constexpr TopicUse::Role kReserved = TopicUse::Role::kReserved;
   if (use.role == kReserved && other.role == kReserved) return "";  // the same group, which is refused as such
-  if (use.is_internal() && other.is_internal()) return "an internal topic belongs to one processor only: change a group, a store or a topic name";
+  if (use.is_internal() && other.is_internal())
+    return "an internal topic belongs to one processor only: change a group, a store or a topic name";
   if (use.is_internal() != other.is_internal()) {
     bool written = use.role == TopicUse::Role::kOutput || other.role == TopicUse::Role::kOutput;
     return written ? "nobody else may write to an internal topic: choose another name" : "";
@@ -55,9 +59,10 @@ void CheckTopics(Document& document, const Document& earlier) {
       if (use.topic != other.topic) continue;
       std::string conflict = Conflict(use, other);
       if (conflict.empty()) continue;
-      document.findings.Error(Judge::kCode, use.at, use.path,
-                              StrCat("topic `", use.topic, "` is also ", other.Description(), " of processor ", QualifiedName(earlier),
-                                     " in ", Place(document, earlier, other.at), "; ", conflict));
+      document.findings.Error(
+          Judge::kCode, use.at, use.path,
+          StrCat("topic `", use.topic, "` is also ", other.Description(), " of processor ", QualifiedName(earlier),
+                 " in ", Place(document, earlier, other.at), "; ", conflict));
       break;
     }
   }
@@ -80,10 +85,12 @@ void CheckPartitionCounts(Document& document, const std::map<std::string, Creati
       first = &found->second;
       first_topic = use.topic;
     } else if (found->second.partitions != first->partitions) {
-      document.findings.Error(Judge::kCode, use.at, use.path,
-                              StrCat("the inputs of a processor share one partition count, but `", use.topic, "` is created with ",
-                                     found->second.partitions, " partitions (", Place(document, *found->second.document, found->second.at), ") and `",
-                                     first_topic, "` with ", first->partitions, " (", Place(document, *first->document, first->at), ")"));
+      document.findings.Error(
+          Judge::kCode, use.at, use.path,
+          StrCat("the inputs of a processor share one partition count, but `", use.topic, "` is created with ",
+                 found->second.partitions, " partitions (", Place(document, *found->second.document, found->second.at),
+                 ") and `", first_topic, "` with ", first->partitions, " (",
+                 Place(document, *first->document, first->at), ")"));
     }
   }
 }

@@ -18,8 +18,9 @@ void CheckTopicCollisions(Document& document) {
       if (uses[i].topic != uses[j].topic || !(uses[i].is_internal() || uses[j].is_internal())) continue;
       const TopicUse& other = uses[i].role == TopicUse::Role::kReserved ? uses[i] : uses[j];
       const TopicUse& place = uses[i].role == TopicUse::Role::kReserved ? uses[j] : uses[i];
-      document.findings.Error(Judge::kCode, place.at, place.path,
-                              StrCat("topic `", place.topic, "` is also ", other.Description(), ": choose another name"));
+      document.findings.Error(
+          Judge::kCode, place.at, place.path,
+          StrCat("topic `", place.topic, "` is also ", other.Description(), ": choose another name"));
       break;
     }
   }
@@ -36,9 +37,10 @@ void CheckKafkaCollisions(Document& document) {
     for (size_t j = 0; j < i; ++j) {
       if (uses[i].topic == uses[j].topic || folded(uses[i].topic) != folded(uses[j].topic)) continue;
       if (!uses[i].is_created() && !uses[j].is_created()) continue;
-      document.findings.Error(Judge::kCode, uses[i].at, uses[i].path,
-                              StrCat("topic `", uses[i].topic, "` differs from ", uses[j].Description(), ", `", uses[j].topic,
-                                     "`, only in `.` and `_`: Kafka refuses to create such topics, choose another name"));
+      document.findings.Error(
+          Judge::kCode, uses[i].at, uses[i].path,
+          StrCat("topic `", uses[i].topic, "` differs from ", uses[j].Description(), ", `", uses[j].topic,
+                 "`, only in `.` and `_`: Kafka refuses to create such topics, choose another name"));
       break;
     }
   }
@@ -52,8 +54,9 @@ void CheckInSyncReplicas(Document& document, const Value* block, const std::stri
   int64_t count = 0;
   std::from_chars(minimum->text.data(), minimum->text.data() + minimum->text.size(), count);
   if (count <= *factor) return;
-  document.findings.Error(Judge::kCode, minimum->at, Child(Child(path, "config"), "min.insync.replicas"),
-                          StrCat("must not be above replicationFactor ", *factor, ", or no write is ever acknowledged"));
+  document.findings.Error(
+      Judge::kCode, minimum->at, Child(Child(path, "config"), "min.insync.replicas"),
+      StrCat("must not be above replicationFactor ", *factor, ", or no write is ever acknowledged"));
 }
 
 void CheckAllInSyncReplicas(Document& document) {
@@ -62,7 +65,8 @@ void CheckAllInSyncReplicas(Document& document) {
   CheckInSyncReplicas(document, spec->Find("internalTopics"), Child(document.SpecPath(), "internalTopics"));
   std::span<const Value> outputs = ItemsIn(spec, "outputs");
   for (size_t i = 0; i < outputs.size(); ++i) {
-    CheckInSyncReplicas(document, outputs[i].Find("create"), Child(Child(Child(document.SpecPath(), "outputs"), i), "create"));
+    CheckInSyncReplicas(document, outputs[i].Find("create"),
+                        Child(Child(Child(document.SpecPath(), "outputs"), i), "create"));
   }
 }
 
@@ -97,15 +101,17 @@ void Warn(Document& document) {
   const Value* transaction = spec->Find("transaction");
   std::optional<std::string_view> timeout = StringIn(transaction, "timeout");
   if (timeout && ParseDuration(*timeout).value_or(absl::ZeroDuration()) > absl::Minutes(15)) {
-    document.findings.Warning(transaction->Find("timeout")->at, Child(Child(path, "transaction"), "timeout"),
-                              "brokers refuse more than transaction.max.timeout.ms, which is 15m unless they are told otherwise");
+    document.findings.Warning(
+        transaction->Find("timeout")->at, Child(Child(path, "transaction"), "timeout"),
+        "brokers refuse more than transaction.max.timeout.ms, which is 15m unless they are told otherwise");
   }
 }
 
 void Inform(Document& document) {
   if (document.spec()->Find("kafka") != nullptr) return;
-  document.findings.Note(document.spec()->at, Child(document.SpecPath(), "kafka"),
-                         "absent: runs on the embedded log or with --kafka; in a cluster kafka.bootstrapServers is needed");
+  document.findings.Note(
+      document.spec()->at, Child(document.SpecPath(), "kafka"),
+      "absent: runs on the embedded log or with --kafka; in a cluster kafka.bootstrapServers is needed");
 }
 
 }  // namespace

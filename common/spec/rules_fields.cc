@@ -31,7 +31,8 @@ std::vector<Block> Blocks(const Document& document, std::initializer_list<std::s
     std::vector<Block> next;
     for (const Block& block : blocks) {
       if (step == "[]") {
-        for (size_t i = 0; i < block.value->items.size(); ++i) next.push_back({&block.value->items[i], Child(block.path, i)});
+        for (size_t i = 0; i < block.value->items.size(); ++i)
+          next.push_back({&block.value->items[i], Child(block.path, i)});
       } else if (const Value* child = block.value->Find(step)) {
         next.push_back({child, Child(block.path, step)});
       }
@@ -45,12 +46,14 @@ std::vector<Block> Blocks(const Document& document, std::initializer_list<std::s
 // At the field if it is there, at its block if it is missing.
 void Refuse(Document& document, const Block& block, std::string_view field, std::string message) {
   const Member* member = block.value->FindMember(field);
-  document.findings.Error(Judge::kCel, member == nullptr ? block.value->at : member->key_at, Child(block.path, field), std::move(message));
+  document.findings.Error(Judge::kCel, member == nullptr ? block.value->at : member->key_at, Child(block.path, field),
+                          std::move(message));
 }
 
 void CheckTls(Document& document, std::string_view message) {
   for (const Block& tls : Blocks(document, {"kafka", "tls"})) {
-    if (tls.Has("caSecretRef") && tls.Has("caConfigMapRef")) Refuse(document, tls, "caConfigMapRef", StrCat(message, ": remove one"));
+    if (tls.Has("caSecretRef") && tls.Has("caConfigMapRef"))
+      Refuse(document, tls, "caConfigMapRef", StrCat(message, ": remove one"));
   }
 }
 
@@ -64,7 +67,8 @@ void CheckClientCertificate(Document& document, std::string_view message) {
 void CheckOauth(Document& document, std::string_view message) {
   for (const Block& sasl : Blocks(document, {"kafka", "sasl"})) {
     if (!sasl.Text("mechanism")) continue;
-    if ((sasl.Text("mechanism") == "OAUTHBEARER") != sasl.Has("oauth")) Refuse(document, sasl, "oauth", std::string(message));
+    if ((sasl.Text("mechanism") == "OAUTHBEARER") != sasl.Has("oauth"))
+      Refuse(document, sasl, "oauth", std::string(message));
   }
 }
 
@@ -79,7 +83,8 @@ void CheckUserName(Document& document, std::string_view message) {
 
 void CheckPassword(Document& document, std::string_view message) {
   for (const Block& sasl : Blocks(document, {"kafka", "sasl"})) {
-    if (WantsPassword(sasl) && !sasl.Has("passwordSecretRef")) Refuse(document, sasl, "passwordSecretRef", std::string(message));
+    if (WantsPassword(sasl) && !sasl.Has("passwordSecretRef"))
+      Refuse(document, sasl, "passwordSecretRef", std::string(message));
   }
 }
 
@@ -95,15 +100,36 @@ void CheckNoPassword(Document& document, std::string_view message) {
 // The property, and the field of the manifest that says the same; empty where Millstream alone decides.
 std::optional<std::string_view> WhoSets(std::string_view property) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 30> kOwn = {{
-      {"bootstrap.servers", "kafka.bootstrapServers"}, {"metadata.broker.list", "kafka.bootstrapServers"},
-      {"client.id", ""}, {"group.id", "group"}, {"group.instance.id", ""}, {"group.protocol", ""}, {"group.remote.assignor", ""},
-      {"group.protocol.type", ""}, {"partition.assignment.strategy", ""}, {"session.timeout.ms", "membership.sessionTimeout"},
-      {"heartbeat.interval.ms", "membership.heartbeatInterval"}, {"max.poll.interval.ms", ""}, {"transactional.id", ""},
-      {"transaction.timeout.ms", "transaction.timeout"}, {"enable.idempotence", "guarantee"}, {"enable.gapless.guarantee", "guarantee"},
-      {"acks", "guarantee"}, {"request.required.acks", "guarantee"}, {"isolation.level", "guarantee"},
-      {"enable.auto.commit", ""}, {"enable.auto.offset.store", ""}, {"auto.commit.enable", ""}, {"auto.commit.interval.ms", ""},
-      {"auto.offset.reset", "inputs[].startFrom"}, {"offset.store.method", ""}, {"offset.store.path", ""}, {"enable.partition.eof", ""},
-      {"partitioner", "outputs[].partitioner"}, {"security.protocol", "kafka.tls and kafka.sasl"}, {"plugin.library.paths", ""},
+      {"bootstrap.servers", "kafka.bootstrapServers"},
+      {"metadata.broker.list", "kafka.bootstrapServers"},
+      {"client.id", ""},
+      {"group.id", "group"},
+      {"group.instance.id", ""},
+      {"group.protocol", ""},
+      {"group.remote.assignor", ""},
+      {"group.protocol.type", ""},
+      {"partition.assignment.strategy", ""},
+      {"session.timeout.ms", "membership.sessionTimeout"},
+      {"heartbeat.interval.ms", "membership.heartbeatInterval"},
+      {"max.poll.interval.ms", ""},
+      {"transactional.id", ""},
+      {"transaction.timeout.ms", "transaction.timeout"},
+      {"enable.idempotence", "guarantee"},
+      {"enable.gapless.guarantee", "guarantee"},
+      {"acks", "guarantee"},
+      {"request.required.acks", "guarantee"},
+      {"isolation.level", "guarantee"},
+      {"enable.auto.commit", ""},
+      {"enable.auto.offset.store", ""},
+      {"auto.commit.enable", ""},
+      {"auto.commit.interval.ms", ""},
+      {"auto.offset.reset", "inputs[].startFrom"},
+      {"offset.store.method", ""},
+      {"offset.store.path", ""},
+      {"enable.partition.eof", ""},
+      {"partitioner", "outputs[].partitioner"},
+      {"security.protocol", "kafka.tls and kafka.sasl"},
+      {"plugin.library.paths", ""},
   }};
   for (const auto& [own, field] : kOwn) {
     if (own == property) return field;
@@ -124,7 +150,8 @@ void CheckKafkaConfig(Document& document, std::string_view message) {
       std::optional<std::string_view> field = WhoSets(property.key);
       if (!field) continue;
       std::string way_out = field->empty() ? "leave it out" : StrCat("use spec.", *field);
-      document.findings.Error(Judge::kCel, property.key_at, Child(config.path, property.key), StrCat(message, "; ", way_out));
+      document.findings.Error(Judge::kCel, property.key_at, Child(config.path, property.key),
+                              StrCat(message, "; ", way_out));
     }
   }
 }
@@ -144,7 +171,8 @@ void CheckWindowAdvance(Document& document, std::string_view message) {
 
 void CheckRetention(Document& document, std::string_view message, std::string_view block, std::string_view length) {
   for (const Block& store : Blocks(document, {"stores", "[]", block})) {
-    std::optional<absl::Duration> size = store.Duration(length), grace = store.Duration("grace"), retention = store.Duration("retention");
+    std::optional<absl::Duration> size = store.Duration(length), grace = store.Duration("grace"),
+                                  retention = store.Duration("retention");
     if (size && grace && retention && *retention < *size + *grace) {
       Refuse(document, store, "retention", StrCat(message, ", ", DurationText(*size + *grace)));
     }
@@ -170,19 +198,21 @@ void CheckChangelogEnabled(Document& document, std::string_view message) {
 
 void CheckStoreBlock(Document& document, std::string_view message, std::string_view type, std::string_view block) {
   for (const Block& store : Blocks(document, {"stores", "[]"})) {
-    if (store.Text("type") && (store.Text("type") == type) != store.Has(block)) Refuse(document, store, block, std::string(message));
+    if (store.Text("type") && (store.Text("type") == type) != store.Has(block))
+      Refuse(document, store, block, std::string(message));
   }
 }
 
 void CheckTtl(Document& document, std::string_view message) {
   for (const Block& store : Blocks(document, {"stores", "[]"})) {
-    if (store.Text("type") && store.Text("type") != "KeyValue" && store.Has("ttl")) Refuse(document, store, "ttl", std::string(message));
+    if (store.Text("type") && store.Text("type") != "KeyValue" && store.Has("ttl"))
+      Refuse(document, store, "ttl", std::string(message));
   }
 }
 
 // Both durations of a block, where they are readable.
-void CheckDurations(Document& document, std::string_view message, std::initializer_list<std::string_view> path, std::string_view first,
-                    std::string_view second, bool (*fits)(absl::Duration, absl::Duration)) {
+void CheckDurations(Document& document, std::string_view message, std::initializer_list<std::string_view> path,
+                    std::string_view first, std::string_view second, bool (*fits)(absl::Duration, absl::Duration)) {
   for (const Block& block : Blocks(document, path)) {
     std::optional<absl::Duration> a = block.Duration(first), b = block.Duration(second);
     if (!a || !b || fits(*a, *b)) continue;
@@ -193,7 +223,8 @@ void CheckDurations(Document& document, std::string_view message, std::initializ
 void CheckAutoscale(Document& document, std::string_view message) {
   for (const Block& block : Blocks(document, {"autoscale"})) {
     std::optional<int64_t> low = IntIn(block.value, "minReplicas"), high = IntIn(block.value, "maxReplicas");
-    if (low && high && *low > *high) Refuse(document, block, "minReplicas", StrCat(message, "; they are ", *low, " and ", *high));
+    if (low && high && *low > *high)
+      Refuse(document, block, "minReplicas", StrCat(message, "; they are ", *low, " and ", *high));
   }
 }
 
@@ -207,8 +238,10 @@ const std::vector<MirroredRule>& FieldRules() {
       {"set exactly one of username and usernameSecretRef", CheckUserName},
       {"passwordSecretRef is needed by this mechanism", CheckPassword},
       {"username and password do not belong to mechanism OAUTHBEARER: use oauth", CheckNoPassword},
-      {"config must not hold properties that Millstream sets itself: ids, guarantee, offsets, and what kafka.tls, kafka.sasl and "
-       "membership say", CheckKafkaConfig},
+      {"config must not hold properties that Millstream sets itself: ids, guarantee, offsets, and what kafka.tls, "
+       "kafka.sasl and "
+       "membership say",
+       CheckKafkaConfig},
       {"time is needed by type Timestamp and belongs to no other type", CheckStartFrom},
       {"advance must not be above size: records between two windows would be in none", CheckWindowAdvance},
       {"retention must be at least size and grace",
@@ -236,7 +269,8 @@ const std::vector<MirroredRule>& FieldRules() {
        }},
       {"sessionTimeout must be at least three times heartbeatInterval",
        [](Document& d, std::string_view m) {
-         CheckDurations(d, m, {"membership"}, "sessionTimeout", "heartbeatInterval", [](auto a, auto b) { return a >= 3 * b; });
+         CheckDurations(d, m, {"membership"}, "sessionTimeout", "heartbeatInterval",
+                        [](auto a, auto b) { return a >= 3 * b; });
        }},
       {"minReplicas must not be above maxReplicas", CheckAutoscale},
   };

@@ -1,5 +1,5 @@
-// CEL rules of the schema about topics and names, mirrored: the message is the schema's, the place and the other party are
-// what the API server cannot say.
+// CEL rules of the schema about topics and names, mirrored: the message is the schema's, the place and the other party
+// are what the API server cannot say.
 
 #include <functional>
 #include <set>
@@ -45,11 +45,13 @@ std::vector<Use> Names(const Document& document, std::string_view list) {
 std::string Also(const Use& use) { return StrCat(use.path, " in line ", use.at.line); }
 
 // Each of `later` that is also in `earlier` is an error.
-void RefuseCommon(Document& document, std::string_view message, const std::vector<Use>& earlier, const std::vector<Use>& later) {
+void RefuseCommon(Document& document, std::string_view message, const std::vector<Use>& earlier,
+                  const std::vector<Use>& later) {
   for (const Use& use : later) {
     for (const Use& other : earlier) {
       if (use.text != other.text) continue;
-      document.findings.Error(Judge::kCel, use.at, use.path, StrCat(message, "; `", use.text, "` is also ", Also(other)));
+      document.findings.Error(Judge::kCel, use.at, use.path,
+                              StrCat(message, "; `", use.text, "` is also ", Also(other)));
       break;
     }
   }
@@ -60,7 +62,8 @@ void RefuseRepeatedNames(Document& document, std::string_view message, std::stri
   for (const Use& use : Names(document, list)) {
     auto [first, is_new] = known.emplace(use.text, use);
     if (is_new) continue;
-    document.findings.Error(Judge::kCel, use.at, use.path, StrCat(message, "; `", use.text, "` is also ", Also(first->second)));
+    document.findings.Error(Judge::kCel, use.at, use.path,
+                            StrCat(message, "; `", use.text, "` is also ", Also(first->second)));
   }
 }
 
@@ -82,7 +85,8 @@ void CheckPrefetch(Document& document, std::string_view message) {
     std::span<const Value> prefetch = ItemsIn(&inputs[i], "prefetch");
     for (size_t j = 0; j < prefetch.size(); ++j) {
       if (!prefetch[j].is_string() || stores.contains(prefetch[j].text)) continue;
-      document.findings.Error(Judge::kCel, prefetch[j].at, Child(path, j), StrCat(message, "; there is no `", prefetch[j].text, "` in spec.stores"));
+      document.findings.Error(Judge::kCel, prefetch[j].at, Child(path, j),
+                              StrCat(message, "; there is no `", prefetch[j].text, "` in spec.stores"));
     }
   }
 }
@@ -95,47 +99,49 @@ std::vector<Use> Joined(std::vector<Use> first, const std::vector<Use>& second) 
 }  // namespace
 
 const std::vector<MirroredRule>& NamingRules() {
-  static const std::vector<MirroredRule>* const rules = new std::vector<MirroredRule>{
-      {"a topic must not be input and output at once: use loop for records that come back",
-       [](Document& d, std::string_view m) { RefuseCommon(d, m, Topics(d, "inputs"), Topics(d, "outputs")); }},
-      {"a topic must appear only once among inputs, joins and lookups",
-       [](Document& d, std::string_view m) {
-         RefuseCommon(d, m, Topics(d, "inputs"), Joined(Topics(d, "joins"), Topics(d, "lookups")));
-       }},
-      {"a topic must not be join and lookup at once",
-       [](Document& d, std::string_view m) { RefuseCommon(d, m, Topics(d, "joins"), Topics(d, "lookups")); }},
-      {"a topic must not be output and table at once",
-       [](Document& d, std::string_view m) {
-         RefuseCommon(d, m, Joined(Topics(d, "joins"), Topics(d, "lookups")), Topics(d, "outputs"));
-       }},
-      {"the names of stores, joins and lookups must differ: programs read all of them by name",
-       [](Document& d, std::string_view m) {
-         RefuseCommon(d, m, Names(d, "stores"), Joined(Names(d, "joins"), Names(d, "lookups")));
-       }},
-      {"the names of joins and lookups must differ: programs read all of them by name",
-       [](Document& d, std::string_view m) { RefuseCommon(d, m, Names(d, "joins"), Names(d, "lookups")); }},
-      {"prefetch must name key-value stores of this processor", CheckPrefetch},
-      {"the names of inputs must be unique (a name left out is the topic)",
-       [](Document& d, std::string_view m) { RefuseRepeatedNames(d, m, "inputs"); }},
-      {"the names of outputs must be unique (a name left out is the topic)",
-       [](Document& d, std::string_view m) { RefuseRepeatedNames(d, m, "outputs"); }},
-      {"the names of tables must be unique (a name left out is the topic)",
-       [](Document& d, std::string_view m) {
-         RefuseRepeatedNames(d, m, "joins");
-         RefuseRepeatedNames(d, m, "lookups");
-       }},
-      {"an input must not be named loop or timers: both names are reserved",
-       [](Document& d, std::string_view m) { RefuseReservedNames(d, m, "inputs"); }},
-      {"an output must not be named loop or timers: both names are reserved",
-       [](Document& d, std::string_view m) { RefuseReservedNames(d, m, "outputs"); }},
-      {"a table must not be named loop or timers: both names are reserved",
-       [](Document& d, std::string_view m) {
-         RefuseReservedNames(d, m, "joins");
-         RefuseReservedNames(d, m, "lookups");
-       }},
-      {"a store must not be named loop or timers: both names are reserved",
-       [](Document& d, std::string_view m) { RefuseReservedNames(d, m, "stores"); }},
-  };
+  static const std::vector<MirroredRule>* const
+      rules =
+          new std::vector<MirroredRule>{
+              {"a topic must not be input and output at once: use loop for records that come back",
+               [](Document& d, std::string_view m) { RefuseCommon(d, m, Topics(d, "inputs"), Topics(d, "outputs")); }},
+              {"a topic must appear only once among inputs, joins and lookups",
+               [](Document& d, std::string_view m) {
+                 RefuseCommon(d, m, Topics(d, "inputs"), Joined(Topics(d, "joins"), Topics(d, "lookups")));
+               }},
+              {"a topic must not be join and lookup at once",
+               [](Document& d, std::string_view m) { RefuseCommon(d, m, Topics(d, "joins"), Topics(d, "lookups")); }},
+              {"a topic must not be output and table at once",
+               [](Document& d, std::string_view m) {
+                 RefuseCommon(d, m, Joined(Topics(d, "joins"), Topics(d, "lookups")), Topics(d, "outputs"));
+               }},
+              {"the names of stores, joins and lookups must differ: programs read all of them by name",
+               [](Document& d, std::string_view m) {
+                 RefuseCommon(d, m, Names(d, "stores"), Joined(Names(d, "joins"), Names(d, "lookups")));
+               }},
+              {"the names of joins and lookups must differ: programs read all of them by name",
+               [](Document& d, std::string_view m) { RefuseCommon(d, m, Names(d, "joins"), Names(d, "lookups")); }},
+              {"prefetch must name key-value stores of this processor", CheckPrefetch},
+              {"the names of inputs must be unique (a name left out is the topic)",
+               [](Document& d, std::string_view m) { RefuseRepeatedNames(d, m, "inputs"); }},
+              {"the names of outputs must be unique (a name left out is the topic)",
+               [](Document& d, std::string_view m) { RefuseRepeatedNames(d, m, "outputs"); }},
+              {"the names of tables must be unique (a name left out is the topic)",
+               [](Document& d, std::string_view m) {
+                 RefuseRepeatedNames(d, m, "joins");
+                 RefuseRepeatedNames(d, m, "lookups");
+               }},
+              {"an input must not be named loop or timers: both names are reserved",
+               [](Document& d, std::string_view m) { RefuseReservedNames(d, m, "inputs"); }},
+              {"an output must not be named loop or timers: both names are reserved",
+               [](Document& d, std::string_view m) { RefuseReservedNames(d, m, "outputs"); }},
+              {"a table must not be named loop or timers: both names are reserved",
+               [](Document& d, std::string_view m) {
+                 RefuseReservedNames(d, m, "joins");
+                 RefuseReservedNames(d, m, "lookups");
+               }},
+              {"a store must not be named loop or timers: both names are reserved",
+               [](Document& d, std::string_view m) { RefuseReservedNames(d, m, "stores"); }},
+          };
   return *rules;
 }
 

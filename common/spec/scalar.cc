@@ -105,7 +105,8 @@ Value ResolvePlainScalar(std::string_view text, Position at) {
     constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
     if (integer->magnitude <= kMax) {
       value.kind = Value::Kind::kInt;
-      value.integer = integer->negative ? -static_cast<int64_t>(integer->magnitude) : static_cast<int64_t>(integer->magnitude);
+      value.integer =
+          integer->negative ? -static_cast<int64_t>(integer->magnitude) : static_cast<int64_t>(integer->magnitude);
       value.number = static_cast<double>(value.integer);
     } else {
       value.kind = Value::Kind::kDouble;  // beyond 64 bits: no integer for any field

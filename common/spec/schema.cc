@@ -1,10 +1,5 @@
 #include "common/spec/schema.h"
 
-#include <regex>
-
-#include "absl/base/thread_annotations.h"
-#include "absl/container/node_hash_map.h"
-#include "absl/synchronization/mutex.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "common/spec/duration.h"
@@ -58,7 +53,8 @@ SchemaNode ParseNode(const Value& value) {
   node.format = std::string(StringIn(&value, "format").value_or(""));
   if (const Value* default_value = value.Find("default")) node.default_value = *default_value;
   for (const Value& rule : ItemsIn(&value, "x-kubernetes-validations")) {
-    node.rules.push_back({std::string(StringIn(&rule, "rule").value_or("")), std::string(StringIn(&rule, "message").value_or(""))});
+    node.rules.push_back(
+        {std::string(StringIn(&rule, "rule").value_or("")), std::string(StringIn(&rule, "message").value_or(""))});
   }
   return node;
 }
@@ -74,22 +70,6 @@ std::string Quoted(std::string_view text, int index) {
   }
   return "";
 }
-
-class PatternCache {
- public:
-  const std::regex& Get(const std::string& pattern) {
-    absl::MutexLock lock(&mutex_);
-    auto found = patterns_.find(pattern);
-    if (found == patterns_.end()) {
-      found = patterns_.emplace(pattern, std::regex(pattern, std::regex::ECMAScript | std::regex::optimize)).first;
-    }
-    return found->second;
-  }
-
- private:
-  absl::Mutex mutex_;
-  absl::node_hash_map<std::string, std::regex> patterns_ ABSL_GUARDED_BY(mutex_);  // as many as the schema has
-};
 
 }  // namespace
 
@@ -124,8 +104,8 @@ std::optional<Bounds> ParseBounds(const SchemaRule& rule) {
   bounds.low = Quoted(rule.expression, 0);
   bounds.high = Quoted(rule.expression, 1);
   auto is = [&](std::string_view type) {
-    return rule.expression ==
-           StrCat(type, "(self) >= ", type, "('", bounds.low, "') && ", type, "(self) <= ", type, "('", bounds.high, "')");
+    return rule.expression == StrCat(type, "(self) >= ", type, "('", bounds.low, "') && ", type, "(self) <= ", type,
+                                     "('", bounds.high, "')");
   };
   if (is("duration")) return bounds;
   bounds.type = Bounds::Type::kTimestamp;
@@ -136,11 +116,6 @@ std::optional<Bounds> ParseBounds(const SchemaRule& rule) {
     return bounds;
   }
   return std::nullopt;
-}
-
-bool MatchesPattern(const std::string& pattern, std::string_view text) {
-  static PatternCache* const cache = new PatternCache();
-  return std::regex_search(text.begin(), text.end(), cache->Get(pattern));
 }
 
 }  // namespace millstream::spec

@@ -60,10 +60,6 @@ const SchemaNode* FindNode(const SchemaNode& root, const std::vector<std::string
 // The bounds a rule means, when it is of that form.
 std::optional<Bounds> ParseBounds(const SchemaRule& rule);
 
-// Whether `text` matches `pattern` (ECMAScript regular expressions; the schema's are anchored). Compiled once per pattern.
-// Precondition: a pattern of the schema; `text` at most a few thousand bytes (check maxLength first).
-bool MatchesPattern(const std::string& pattern, std::string_view text);
-
 // Compact JSON of openAPIV3Schema without descriptions; made by embed_schema from crds/streamprocessors.yaml.
 extern const char* const kEmbeddedSchema;
 

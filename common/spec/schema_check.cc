@@ -6,7 +6,7 @@
 #include "common/base/strings.h"
 #include "common/spec/document.h"
 #include "common/spec/duration.h"
-#include "common/spec/pattern_meaning.h"
+#include "common/spec/pattern.h"
 #include "common/spec/quantity.h"
 #include "common/spec/suggest.h"
 
@@ -31,28 +31,44 @@ std::string Alternatives(const std::vector<std::string>& words) {
 
 std::string_view TypeName(Type type) {
   switch (type) {
-    case Type::kAny: return "anything";
-    case Type::kObject: return "a map";
-    case Type::kArray: return "a list";
-    case Type::kString: return "a text";
-    case Type::kInteger: return "a whole number";
-    case Type::kNumber: return "a number";
-    case Type::kBoolean: return "true or false";
-    case Type::kIntOrString: return "a number or a text";
+    case Type::kAny:
+      return "anything";
+    case Type::kObject:
+      return "a map";
+    case Type::kArray:
+      return "a list";
+    case Type::kString:
+      return "a text";
+    case Type::kInteger:
+      return "a whole number";
+    case Type::kNumber:
+      return "a number";
+    case Type::kBoolean:
+      return "true or false";
+    case Type::kIntOrString:
+      return "a number or a text";
   }
   return "?";
 }
 
 bool Fits(Type type, const Value& value) {
   switch (type) {
-    case Type::kAny: return true;
-    case Type::kObject: return value.is_map();
-    case Type::kArray: return value.is_list();
-    case Type::kString: return value.is_string();
-    case Type::kInteger: return value.kind == Value::Kind::kInt;
-    case Type::kNumber: return value.kind == Value::Kind::kInt || value.kind == Value::Kind::kDouble;
-    case Type::kBoolean: return value.kind == Value::Kind::kBool;
-    case Type::kIntOrString: return value.kind == Value::Kind::kInt || value.is_string();
+    case Type::kAny:
+      return true;
+    case Type::kObject:
+      return value.is_map();
+    case Type::kArray:
+      return value.is_list();
+    case Type::kString:
+      return value.is_string();
+    case Type::kInteger:
+      return value.kind == Value::Kind::kInt;
+    case Type::kNumber:
+      return value.kind == Value::Kind::kInt || value.kind == Value::Kind::kDouble;
+    case Type::kBoolean:
+      return value.kind == Value::Kind::kBool;
+    case Type::kIntOrString:
+      return value.kind == Value::Kind::kInt || value.is_string();
   }
   return false;
 }
@@ -104,7 +120,8 @@ class Checker {
       std::string child = Child(path, name);
       auto empty = document_.empty_fields.find(child);
       bool is_empty = empty != document_.empty_fields.end();
-      Error(is_empty ? empty->second : map.at, child, StrCat(is_empty ? "has no value" : "is required", RequiredHint(name, path)));
+      Error(is_empty ? empty->second : map.at, child,
+            StrCat(is_empty ? "has no value" : "is required", RequiredHint(name, path)));
     }
     CheckMost(map.members.size(), node.max_properties, "entries", map.at, path);
     for (const Member& member : map.members) {
@@ -114,9 +131,11 @@ class Checker {
   }
 
   static std::string RequiredHint(std::string_view name, std::string_view path) {
-    if (path.ends_with("spec") && name == "inputs") return ": name the topics to read, for example inputs: [{topic: orders}]";
+    if (path.ends_with("spec") && name == "inputs")
+      return ": name the topics to read, for example inputs: [{topic: orders}]";
     if (name == "topic") return ": name the Kafka topic, for example topic: orders";
-    if (path.ends_with("create") && name == "partitions") return ": say how many the topic shall have, for example partitions: 4";
+    if (path.ends_with("create") && name == "partitions")
+      return ": say how many the topic shall have, for example partitions: 4";
     return "";
   }
 
@@ -139,8 +158,9 @@ class Checker {
       if (!identity) continue;
       auto [known, is_new] = lines.emplace(*identity, item.at.line);
       if (is_new) continue;
-      Error(item.at, Child(path, i), StrCat(node.list_set ? Describe(item) : *identity, " is there twice, first in line ", known->second,
-                                            ": remove one"));
+      Error(item.at, Child(path, i),
+            StrCat(node.list_set ? Describe(item) : *identity, " is there twice, first in line ", known->second,
+                   ": remove one"));
     }
   }
 
@@ -161,14 +181,17 @@ class Checker {
     if (!node.enum_values.empty()) return CheckEnum(node, value, path);
     int64_t length = CharacterCount(value.text);
     if (node.min_length && length < *node.min_length) {
-      return Error(value.at, path, length == 0 ? "must not be empty" : StrCat("must have at least ", *node.min_length, " characters"));
+      return Error(value.at, path,
+                   length == 0 ? "must not be empty" : StrCat("must have at least ", *node.min_length, " characters"));
     }
     if (node.max_length && length > *node.max_length) {
-      return Error(value.at, path, StrCat("is ", length, " characters long; at most ", *node.max_length, " are allowed"));
+      return Error(value.at, path,
+                   StrCat("is ", length, " characters long; at most ", *node.max_length, " are allowed"));
     }
     if (node.pattern.empty() || MatchesPattern(node.pattern, value.text)) return;
-    Error(value.at, path, node.is_duration() ? StrCat("must be a duration, but is ", Describe(value), ": ", ExplainDuration(value.text))
-                                             : StrCat("must be ", PatternMeaning(node.pattern), ", but is ", Describe(value)));
+    Error(value.at, path,
+          node.is_duration() ? StrCat("must be a duration, but is ", Describe(value), ": ", ExplainDuration(value.text))
+                             : StrCat("must be ", PatternMeaning(node.pattern), ", but is ", Describe(value)));
   }
 
   void CheckEnum(const SchemaNode& node, const Value& value, const std::string& path) {
@@ -176,8 +199,9 @@ class Checker {
       if (word == value.text) return;
     }
     std::optional<std::string> near = Suggest(value.text, node.enum_values);
-    Error(value.at, path, StrCat("must be ", Alternatives(node.enum_values), ", but is ", Describe(value),
-                                 near ? StrCat(": did you mean ", *near, "?") : std::string()));
+    Error(value.at, path,
+          StrCat("must be ", Alternatives(node.enum_values), ", but is ", Describe(value),
+                 near ? StrCat(": did you mean ", *near, "?") : std::string()));
   }
 
   void CheckInteger(const SchemaNode& node, const Value& value, const std::string& path) {
@@ -188,8 +212,10 @@ class Checker {
       return;
     }
     bool is_32 = node.format == "int32";
-    int64_t low = node.minimum.value_or(is_32 ? std::numeric_limits<int32_t>::min() : std::numeric_limits<int64_t>::min());
-    int64_t high = node.maximum.value_or(is_32 ? std::numeric_limits<int32_t>::max() : std::numeric_limits<int64_t>::max());
+    int64_t low =
+        node.minimum.value_or(is_32 ? std::numeric_limits<int32_t>::min() : std::numeric_limits<int64_t>::min());
+    int64_t high =
+        node.maximum.value_or(is_32 ? std::numeric_limits<int32_t>::max() : std::numeric_limits<int64_t>::max());
     if (value.integer < low || value.integer > high) {
       Error(value.at, path, StrCat("must be between ", low, " and ", high, ", but is ", value.integer));
     }
@@ -221,7 +247,8 @@ class Checker {
           return absl::ParseTime(absl::RFC3339_full, from, time, &error);
         };
         absl::Time time, low, high;
-        return parse(text, &time) && parse(bounds.low, &low) && parse(bounds.high, &high) && time >= low && time <= high;
+        return parse(text, &time) && parse(bounds.low, &low) && parse(bounds.high, &high) && time >= low &&
+               time <= high;
       }
     }
     return false;
@@ -239,7 +266,8 @@ void CheckSchema(Document& document) {
   const Value* spec = document.spec();
   if (spec != nullptr) return checker.Check(*schema.Property("spec"), *spec, document.SpecPath());
   auto empty = document.empty_fields.find(document.SpecPath());
-  document.findings.Error(Judge::kSchema, empty == document.empty_fields.end() ? document.root.at : empty->second, document.SpecPath(),
+  document.findings.Error(Judge::kSchema, empty == document.empty_fields.end() ? document.root.at : empty->second,
+                          document.SpecPath(),
                           "is required: what to run, for example spec: {inputs: [{topic: orders}]}");
 }
 

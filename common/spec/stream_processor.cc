@@ -22,53 +22,70 @@ void Override(TopicConfig& config, const TopicConfig& more) {
 
 std::string_view ToString(Guarantee value) {
   switch (value) {
-    case Guarantee::kExactlyOnce: return "ExactlyOnce";
-    case Guarantee::kAtLeastOnce: return "AtLeastOnce";
-    case Guarantee::kAtMostOnce: return "AtMostOnce";
+    case Guarantee::kExactlyOnce:
+      return "ExactlyOnce";
+    case Guarantee::kAtLeastOnce:
+      return "AtLeastOnce";
+    case Guarantee::kAtMostOnce:
+      return "AtMostOnce";
   }
   return "?";
 }
 
 std::string_view ToString(Partitioner value) {
   switch (value) {
-    case Partitioner::kMurmur2: return "Murmur2";
-    case Partitioner::kCrc32: return "Crc32";
-    case Partitioner::kFnv1a: return "Fnv1a";
+    case Partitioner::kMurmur2:
+      return "Murmur2";
+    case Partitioner::kCrc32:
+      return "Crc32";
+    case Partitioner::kFnv1a:
+      return "Fnv1a";
   }
   return "?";
 }
 
 std::string_view ToString(StoreBackend value) {
   switch (value) {
-    case StoreBackend::kDisk: return "Disk";
-    case StoreBackend::kMemory: return "Memory";
+    case StoreBackend::kDisk:
+      return "Disk";
+    case StoreBackend::kMemory:
+      return "Memory";
   }
   return "?";
 }
 
 std::string_view ToString(FailureAction value) {
   switch (value) {
-    case FailureAction::kStop: return "Stop";
-    case FailureAction::kSkip: return "Skip";
-    case FailureAction::kDeadLetter: return "DeadLetter";
+    case FailureAction::kStop:
+      return "Stop";
+    case FailureAction::kSkip:
+      return "Skip";
+    case FailureAction::kDeadLetter:
+      return "DeadLetter";
   }
   return "?";
 }
 
 std::string_view ToString(DeletionPolicy value) {
   switch (value) {
-    case DeletionPolicy::kRetain: return "Retain";
-    case DeletionPolicy::kDelete: return "Delete";
+    case DeletionPolicy::kRetain:
+      return "Retain";
+    case DeletionPolicy::kDelete:
+      return "Delete";
   }
   return "?";
 }
 
 std::string_view ToString(LogLevel value) {
   switch (value) {
-    case LogLevel::kDebug: return "Debug";
-    case LogLevel::kInfo: return "Info";
-    case LogLevel::kWarn: return "Warn";
-    case LogLevel::kError: return "Error";
+    case LogLevel::kDebug:
+      return "Debug";
+    case LogLevel::kInfo:
+      return "Info";
+    case LogLevel::kWarn:
+      return "Warn";
+    case LogLevel::kError:
+      return "Error";
   }
   return "?";
 }
@@ -77,8 +94,12 @@ std::string StreamProcessorSpec::OwnerStamp(std::string_view cluster_name) const
   return StrCat(cluster_name, "/", name_space, "/", name);
 }
 
-const InputSpec* StreamProcessorSpec::FindInput(std::string_view input_name) const { return FindByName(inputs, input_name); }
-const StoreSpec* StreamProcessorSpec::FindStore(std::string_view store_name) const { return FindByName(stores, store_name); }
+const InputSpec* StreamProcessorSpec::FindInput(std::string_view input_name) const {
+  return FindByName(inputs, input_name);
+}
+const StoreSpec* StreamProcessorSpec::FindStore(std::string_view store_name) const {
+  return FindByName(stores, store_name);
+}
 const OutputSpec* StreamProcessorSpec::FindOutput(std::string_view output_name) const {
   return FindByName(outputs, output_name);
 }

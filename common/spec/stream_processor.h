@@ -11,10 +11,10 @@
 
 #include "absl/time/time.h"
 
-// One StreamProcessor as the rest of the program sees it: typed, every default filled in, every name resolved. Plain values,
-// made by ParseManifests (manifest.h) only from manifests that passed every check; tests may fill them in by hand.
-// The field rules and their meaning are in crds/streamprocessors.yaml; comments here say only what resolving adds.
-// Fields whose feature is not built yet are not here: a manifest that sets one is refused (not_supported_yet.cc).
+// One StreamProcessor as the rest of the program sees it: typed, every default filled in, every name resolved. Plain
+// values, made by ParseManifests (manifest.h) only from manifests that passed every check; tests may fill them in by
+// hand. The field rules and their meaning are in crds/streamprocessors.yaml; comments here say only what resolving
+// adds. Fields whose feature is not built yet are not here: a manifest that sets one is refused (not_supported_yet.cc).
 
 namespace millstream::spec {
 
@@ -44,7 +44,7 @@ struct StartFrom {
 };
 
 struct InputSpec {
-  std::string name;   // what the program calls it; the topic unless the manifest says otherwise
+  std::string name;  // what the program calls it; the topic unless the manifest says otherwise
   std::string topic;
   StartFrom start_from;
   Partitioner partitioner = Partitioner::kMurmur2;
@@ -115,12 +115,13 @@ struct SidecarSpec {
   WorkersSpec workers;
 };
 
-// The part of the worker's container that a local run honours. Variables with valueFrom, and envFrom, concern a cluster.
+// The part of the worker's container that a local run honours. Variables with valueFrom, and envFrom, concern a
+// cluster.
 struct ContainerSpec {
   std::string image;                 // may be empty
   std::vector<std::string> command;  // may be empty: then `millstream run` needs `-- COMMAND`
   std::vector<std::string> args;
-  std::string working_dir;           // may be empty
+  std::string working_dir;  // may be empty
   std::vector<std::pair<std::string, std::string>> env;
 };
 
@@ -157,8 +158,8 @@ struct StreamProcessorSpec {
 
   // "<namespace>/<name>", as messages name a processor.
   std::string QualifiedName() const { return name_space + "/" + name; }
-  // The stamp in the metadata of every committed offset, by which a group knows its owner: "<cluster>/<namespace>/<name>".
-  // The cluster is a chart value; everywhere outside Kubernetes it is "local".
+  // The stamp in the metadata of every committed offset, by which a group knows its owner:
+  // "<cluster>/<namespace>/<name>". The cluster is a chart value; everywhere outside Kubernetes it is "local".
   std::string OwnerStamp(std::string_view cluster_name = "local") const;
   // nullptr when there is none of that name. The pointer lives as long as this object and is not modified.
   const InputSpec* FindInput(std::string_view input_name) const;
@@ -178,8 +179,8 @@ struct InternalTopic {
   std::optional<int16_t> replication_factor;
 };
 
-// Changelogs of the stores that have one, in their order, then the dead-letter topic if `on_failure` is DeadLetter. All have
-// as many partitions as the inputs.
+// Changelogs of the stores that have one, in their order, then the dead-letter topic if `on_failure` is DeadLetter. All
+// have as many partitions as the inputs.
 std::vector<InternalTopic> InternalTopicsOf(const StreamProcessorSpec& processor);
 
 }  // namespace millstream::spec

@@ -8,8 +8,8 @@
 
 namespace millstream::spec {
 
-// The word of `known` that `written` was most likely meant to be: the same but for case, "_" and "-", or a few letters away.
-// nullopt when none is near.
+// The word of `known` that `written` was most likely meant to be: the same but for case, "_" and "-", or a few letters
+// away. nullopt when none is near.
 std::optional<std::string> Suggest(std::string_view written, const std::vector<std::string>& known);
 
 }  // namespace millstream::spec

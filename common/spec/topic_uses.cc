@@ -22,7 +22,8 @@ void AddChangelogs(const Document& document, std::vector<TopicUse>& uses) {
     const Value* topic = stores[i].Find("changelog", "topic");
     if (topic == nullptr || !topic->is_string()) continue;
     uses.push_back({TopicUse::Role::kChangelog, topic->text,
-                    Child(Child(Child(Child(document.SpecPath(), "stores"), i), "changelog"), "topic"), topic->at, nullptr});
+                    Child(Child(Child(Child(document.SpecPath(), "stores"), i), "changelog"), "topic"), topic->at,
+                    nullptr});
   }
 }
 
@@ -31,12 +32,23 @@ void AddChangelogs(const Document& document, std::vector<TopicUse>& uses) {
 std::string TopicUse::Description() const {
   std::string_view what;
   switch (role) {
-    case Role::kInput: what = "the input"; break;
-    case Role::kTable: what = "the table"; break;
-    case Role::kOutput: what = "the output"; break;
-    case Role::kChangelog: what = "the changelog"; break;
-    case Role::kDeadLetter: what = "the dead-letter topic"; break;
-    case Role::kReserved: return "reserved for timers and loop";
+    case Role::kInput:
+      what = "the input";
+      break;
+    case Role::kTable:
+      what = "the table";
+      break;
+    case Role::kOutput:
+      what = "the output";
+      break;
+    case Role::kChangelog:
+      what = "the changelog";
+      break;
+    case Role::kDeadLetter:
+      what = "the dead-letter topic";
+      break;
+    case Role::kReserved:
+      return "reserved for timers and loop";
   }
   return StrCat(what, " ", path);
 }
@@ -52,12 +64,13 @@ std::vector<TopicUse> TopicUses(const Document& document) {
   const Value* errors = spec == nullptr ? nullptr : spec->Find("errors");
   const Value* dead_letter = errors == nullptr ? nullptr : errors->Find("deadLetterTopic");
   if (dead_letter != nullptr && dead_letter->is_string() && StringIn(errors, "onFailure") == "DeadLetter") {
-    uses.push_back({TopicUse::Role::kDeadLetter, dead_letter->text, Child(Child(document.SpecPath(), "errors"), "deadLetterTopic"),
-                    dead_letter->at, nullptr});
+    uses.push_back({TopicUse::Role::kDeadLetter, dead_letter->text,
+                    Child(Child(document.SpecPath(), "errors"), "deadLetterTopic"), dead_letter->at, nullptr});
   }
   if (std::optional<std::string_view> group = StringIn(spec, "group")) {
     for (std::string_view suffix : {"-timers-changelog", "-loop"}) {
-      uses.push_back({TopicUse::Role::kReserved, StrCat(*group, suffix), Child(document.SpecPath(), "group"), spec->at, nullptr});
+      uses.push_back(
+          {TopicUse::Role::kReserved, StrCat(*group, suffix), Child(document.SpecPath(), "group"), spec->at, nullptr});
     }
   }
   return uses;

@@ -12,7 +12,7 @@ namespace millstream::spec {
 struct TopicUse {
   enum class Role {
     kInput,
-    kTable,       // join or lookup
+    kTable,  // join or lookup
     kOutput,
     kChangelog,
     kDeadLetter,  // only where errors.onFailure sends records there
@@ -31,8 +31,8 @@ struct TopicUse {
   std::string Description() const;
 };
 
-// In the order of the spec: inputs, tables, outputs, changelogs, dead letters, reserved names. Precondition: ResolveDefaults.
-// Pointers live as long as the document.
+// In the order of the spec: inputs, tables, outputs, changelogs, dead letters, reserved names. Precondition:
+// ResolveDefaults. Pointers live as long as the document.
 std::vector<TopicUse> TopicUses(const Document& document);
 
 }  // namespace millstream::spec

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
-
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "common/base/strings.h"
 #include "common/spec/duration.h"
@@ -28,7 +27,8 @@ std::map<std::string, TopicRoles> RolesOf(std::span<const StreamProcessorSpec> p
   std::map<std::string, TopicRoles> roles;
   for (const StreamProcessorSpec& processor : processors) {
     for (const InputSpec& input : processor.inputs) roles[input.topic].read_by.push_back(processor.QualifiedName());
-    for (const OutputSpec& output : processor.outputs) roles[output.topic].written_by.push_back(processor.QualifiedName());
+    for (const OutputSpec& output : processor.outputs)
+      roles[output.topic].written_by.push_back(processor.QualifiedName());
     for (const InternalTopic& internal : InternalTopicsOf(processor)) {
       bool changelog = internal.kind == InternalTopic::Kind::kChangelog;
       TopicRoles& topic = roles[internal.topic];
@@ -50,9 +50,12 @@ std::string NameAndTopic(std::string_view name, std::string_view topic) {
 
 std::string StartText(const StartFrom& start) {
   switch (start.type) {
-    case StartFrom::Type::kEarliest: return "from the earliest record";
-    case StartFrom::Type::kLatest: return "from the latest record";
-    case StartFrom::Type::kTimestamp: return StrCat("from ", absl::FormatTime(absl::RFC3339_sec, start.time, absl::UTCTimeZone()));
+    case StartFrom::Type::kEarliest:
+      return "from the earliest record";
+    case StartFrom::Type::kLatest:
+      return "from the latest record";
+    case StartFrom::Type::kTimestamp:
+      return StrCat("from ", absl::FormatTime(absl::RFC3339_sec, start.time, absl::UTCTimeZone()));
   }
   return "";
 }
@@ -73,28 +76,35 @@ std::string OutputText(const OutputSpec& output) {
 std::string FailureText(const ErrorsSpec& errors) {
   std::string tries = StrCat("after ", errors.max_attempts, errors.max_attempts == 1 ? " attempt" : " attempts");
   switch (errors.on_failure) {
-    case FailureAction::kStop: return StrCat("the task stops ", tries);
-    case FailureAction::kSkip: return StrCat("the record is skipped ", tries);
-    case FailureAction::kDeadLetter: return StrCat("the record goes to topic ", errors.dead_letter_topic, " ", tries);
+    case FailureAction::kStop:
+      return StrCat("the task stops ", tries);
+    case FailureAction::kSkip:
+      return StrCat("the record is skipped ", tries);
+    case FailureAction::kDeadLetter:
+      return StrCat("the record goes to topic ", errors.dead_letter_topic, " ", tries);
   }
   return "";
 }
 
 std::string ProcessorText(const StreamProcessorSpec& processor) {
-  std::string out = StrCat("processor ", processor.QualifiedName(), "  (group ", processor.group, ", ", ToString(processor.guarantee), ")\n");
+  std::string out = StrCat("processor ", processor.QualifiedName(), "  (group ", processor.group, ", ",
+                           ToString(processor.guarantee), ")\n");
   for (const InputSpec& input : processor.inputs) {
-    AppendLine(out, "reads", StrCat(NameAndTopic(input.name, input.topic), ", ", StartText(input.start_from), "; keys by ",
-                                    ToString(input.partitioner)));
+    AppendLine(out, "reads",
+               StrCat(NameAndTopic(input.name, input.topic), ", ", StartText(input.start_from), "; keys by ",
+                      ToString(input.partitioner)));
   }
   for (const StoreSpec& store : processor.stores) {
-    AppendLine(out, "keeps", StrCat(store.name, ", key-value, ", store.backend == StoreBackend::kDisk ? "on disk" : "in memory", ", ",
-                                    store.changelog.enabled ? StrCat("changelog ", store.changelog.topic)
-                                                            : std::string("a cache: no changelog")));
+    AppendLine(out, "keeps",
+               StrCat(store.name, ", key-value, ", store.backend == StoreBackend::kDisk ? "on disk" : "in memory", ", ",
+                      store.changelog.enabled ? StrCat("changelog ", store.changelog.topic)
+                                              : std::string("a cache: no changelog")));
   }
   for (const OutputSpec& output : processor.outputs) AppendLine(out, "writes", OutputText(output));
   AppendLine(out, "failures", FailureText(processor.errors));
-  AppendLine(out, "commits", StrCat("every ", DurationText(processor.transaction.min_duration), " to ",
-                                    DurationText(processor.transaction.max_duration), " while records come"));
+  AppendLine(out, "commits",
+             StrCat("every ", DurationText(processor.transaction.min_duration), " to ",
+                    DurationText(processor.transaction.max_duration), " while records come"));
   return out;
 }
 
@@ -105,16 +115,21 @@ class MermaidChart {
  public:
   std::string Topic(const std::string& topic) { return Node("t", topic, "[\"", "\"]"); }
   std::string Internal(const std::string& topic) { return Node("t", topic, "[\"", "\"]:::internal"); }
-  std::string Processor(const std::string& name, std::string_view label) { return Node("p", name, "([\"", "\"])", label); }
+  std::string Processor(const std::string& name, std::string_view label) {
+    return Node("p", name, "([\"", "\"])", label);
+  }
   std::string Store(const std::string& key, std::string_view label) { return Node("s", key, "[(\"", "\")]", label); }
-  void Edge(std::string_view from, std::string_view arrow, std::string_view to) { StrAppend(&edges_, "  ", from, " ", arrow, " ", to, "\n"); }
+  void Edge(std::string_view from, std::string_view arrow, std::string_view to) {
+    StrAppend(&edges_, "  ", from, " ", arrow, " ", to, "\n");
+  }
 
   std::string Text() const {
     return StrCat("flowchart LR\n", nodes_, edges_, "  classDef internal stroke-dasharray: 4 3\n");
   }
 
  private:
-  std::string Node(std::string_view kind, const std::string& key, std::string_view open, std::string_view close, std::string_view label = "") {
+  std::string Node(std::string_view kind, const std::string& key, std::string_view open, std::string_view close,
+                   std::string_view label = "") {
     auto [id, is_new] = ids_.emplace(StrCat(kind, ":", key), StrCat(kind, ids_.size()));
     if (is_new) StrAppend(&nodes_, "  ", id->second, open, label.empty() ? key : label, close, "\n");
     return id->second;
@@ -181,10 +196,12 @@ std::vector<PartitionGroup> PartitionGroupsOf(std::span<const StreamProcessorSpe
 
 std::string ExplainText(std::span<const StreamProcessorSpec> processors) {
   std::string out;
-  for (const StreamProcessorSpec& processor : processors) StrAppend(&out, out.empty() ? "" : "\n", ProcessorText(processor));
+  for (const StreamProcessorSpec& processor : processors)
+    StrAppend(&out, out.empty() ? "" : "\n", ProcessorText(processor));
   for (const PartitionGroup& group : PartitionGroupsOf(processors)) {
     StrAppend(&out, "\npartitions of ", Joined(group.processors), "\n");
-    std::string count = group.partitions > 0 ? StrCat(group.partitions, ", as created by an output") : std::string("as many as the inputs have");
+    std::string count = group.partitions > 0 ? StrCat(group.partitions, ", as created by an output")
+                                             : std::string("as many as the inputs have");
     AppendLine(out, "count", StrCat(count, "; one task per partition number"));
     for (const std::string& topic : group.topics) AppendLine(out, "shared by", topic);
   }
@@ -198,13 +215,15 @@ std::string ExplainMermaid(std::span<const StreamProcessorSpec> processors) {
 }
 
 std::string ExplainJson(std::span<const StreamProcessorSpec> processors) {
-  nlohmann::ordered_json out = {{"processors", nlohmann::ordered_json::array()}, {"topics", nlohmann::ordered_json::array()},
+  nlohmann::ordered_json out = {{"processors", nlohmann::ordered_json::array()},
+                                {"topics", nlohmann::ordered_json::array()},
                                 {"partitionGroups", nlohmann::ordered_json::array()}};
   for (const StreamProcessorSpec& processor : processors) {
-    nlohmann::ordered_json object = {{"name", processor.QualifiedName()}, {"group", processor.group},
-                                     {"guarantee", ToString(processor.guarantee)}};
+    nlohmann::ordered_json object = {
+        {"name", processor.QualifiedName()}, {"group", processor.group}, {"guarantee", ToString(processor.guarantee)}};
     object["inputs"] = nlohmann::ordered_json::array();
-    for (const InputSpec& input : processor.inputs) object["inputs"].push_back({{"name", input.name}, {"topic", input.topic}});
+    for (const InputSpec& input : processor.inputs)
+      object["inputs"].push_back({{"name", input.name}, {"topic", input.topic}});
     object["stores"] = nlohmann::ordered_json::array();
     for (const StoreSpec& store : processor.stores) {
       nlohmann::ordered_json entry = {{"name", store.name}, {"backend", ToString(store.backend)}};
@@ -212,13 +231,17 @@ std::string ExplainJson(std::span<const StreamProcessorSpec> processors) {
       object["stores"].push_back(std::move(entry));
     }
     object["outputs"] = nlohmann::ordered_json::array();
-    for (const OutputSpec& output : processor.outputs) object["outputs"].push_back({{"name", output.name}, {"topic", output.topic}});
+    for (const OutputSpec& output : processor.outputs)
+      object["outputs"].push_back({{"name", output.name}, {"topic", output.topic}});
     object["onFailure"] = ToString(processor.errors.on_failure);
     out["processors"].push_back(std::move(object));
   }
   for (const auto& [topic, roles] : RolesOf(processors)) {
-    out["topics"].push_back({{"topic", topic}, {"writtenBy", roles.written_by}, {"readBy", roles.read_by},
-                             {"changelogOf", roles.changelog_of}, {"deadLettersOf", roles.dead_letters_of}});
+    out["topics"].push_back({{"topic", topic},
+                             {"writtenBy", roles.written_by},
+                             {"readBy", roles.read_by},
+                             {"changelogOf", roles.changelog_of},
+                             {"deadLettersOf", roles.dead_letters_of}});
   }
   for (const PartitionGroup& group : PartitionGroupsOf(processors)) {
     nlohmann::ordered_json entry = {{"processors", group.processors}, {"topics", group.topics}};

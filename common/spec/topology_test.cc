@@ -98,7 +98,8 @@ TEST(Topology, AsMermaid) {
 
 TEST(Topology, AsJsonNamesWhoReadsAndWrites) {
   std::string json = ExplainJson(Pipeline());
-  EXPECT_THAT(json, testing::HasSubstr("\"topic\": \"totals\",\n      \"writtenBy\": [\n        \"default/totals\"\n      ],\n      \"readBy\": [\n        \"default/ranking\""));
+  EXPECT_THAT(json, testing::HasSubstr("\"topic\": \"totals\",\n      \"writtenBy\": [\n        \"default/totals\"\n   "
+                                       "   ],\n      \"readBy\": [\n        \"default/ranking\""));
 }
 
 TEST(PartitionGroups, JoinWhatSharesAnInput) {

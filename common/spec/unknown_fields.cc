@@ -6,14 +6,16 @@ namespace millstream::spec {
 namespace {
 
 // Where else in the schema a field of that name is. Whole parts a person would not mean are left out.
-void FindElsewhere(const SchemaNode& node, const std::string& path, std::string_view name, int depth, std::vector<std::string>& found) {
+void FindElsewhere(const SchemaNode& node, const std::string& path, std::string_view name, int depth,
+                   std::vector<std::string>& found) {
   constexpr int kDeepest = 4;
   if (depth > kDeepest) return;
   for (const auto& [key, child] : node.properties) {
     std::string child_path = Child(path, key);
     if (Suggest(name, {key}) == key && key.size() == name.size()) found.push_back(child_path);
     bool inside_container = path == "spec.container";
-    if (child_path == "spec.podTemplate" || child_path == "status" || child_path == "metadata" || inside_container) continue;
+    if (child_path == "spec.podTemplate" || child_path == "status" || child_path == "metadata" || inside_container)
+      continue;
     FindElsewhere(child, child_path, name, depth + 1, found);
     if (child.items) FindElsewhere(*child.items, StrCat(child_path, "[]"), name, depth + 1, found);
   }
@@ -35,7 +37,8 @@ std::string WayOut(const SchemaNode& node, std::string_view path, std::string_vi
   std::vector<std::string> elsewhere;
   FindElsewhere(StreamProcessorSchema(), "", key, 0, elsewhere);
   constexpr size_t kMostPlaces = 3;  // more are no help
-  if (!elsewhere.empty() && elsewhere.size() <= kMostPlaces) return StrCat("unknown field: did you mean ", OneOf(elsewhere), "?");
+  if (!elsewhere.empty() && elsewhere.size() <= kMostPlaces)
+    return StrCat("unknown field: did you mean ", OneOf(elsewhere), "?");
   std::string list;
   constexpr size_t kMostListed = 12;
   for (const std::string& name : known) StrAppend(&list, list.empty() ? "" : ", ", name);

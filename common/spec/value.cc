@@ -1,7 +1,6 @@
 #include "common/spec/value.h"
 
 #include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "common/base/status.h"
@@ -12,11 +11,16 @@ namespace {
 
 nlohmann::json ToNlohmann(const Value& value) {
   switch (value.kind) {
-    case Value::Kind::kNull: return nullptr;
-    case Value::Kind::kBool: return value.boolean;
-    case Value::Kind::kInt: return value.integer;
-    case Value::Kind::kDouble: return value.number;
-    case Value::Kind::kString: return value.text;
+    case Value::Kind::kNull:
+      return nullptr;
+    case Value::Kind::kBool:
+      return value.boolean;
+    case Value::Kind::kInt:
+      return value.integer;
+    case Value::Kind::kDouble:
+      return value.number;
+    case Value::Kind::kString:
+      return value.text;
     case Value::Kind::kList: {
       nlohmann::json list = nlohmann::json::array();
       for (const Value& item : value.items) list.push_back(ToNlohmann(item));
@@ -43,7 +47,8 @@ std::string Shortened(std::string_view text) {
     }
   }
   if (text.size() > kLimit) {
-    while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0x80) != 0) out.pop_back();  // never half a character
+    while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0x80) != 0)
+      out.pop_back();  // never half a character
     out += "...";
   }
   return out;
@@ -130,13 +135,19 @@ std::span<const Member> MembersIn(const Value* map, std::string_view key) {
 
 std::string Describe(const Value& value) {
   switch (value.kind) {
-    case Value::Kind::kNull: return "nothing";
-    case Value::Kind::kBool: return StrCat("the boolean ", value.boolean ? "true" : "false");
+    case Value::Kind::kNull:
+      return "nothing";
+    case Value::Kind::kBool:
+      return StrCat("the boolean ", value.boolean ? "true" : "false");
     case Value::Kind::kInt:
-    case Value::Kind::kDouble: return StrCat("the number ", Shortened(value.text));
-    case Value::Kind::kString: return StrCat("the text \"", Shortened(value.text), "\"");
-    case Value::Kind::kList: return "a list";
-    case Value::Kind::kMap: return "a map";
+    case Value::Kind::kDouble:
+      return StrCat("the number ", Shortened(value.text));
+    case Value::Kind::kString:
+      return StrCat("the text \"", Shortened(value.text), "\"");
+    case Value::Kind::kList:
+      return "a list";
+    case Value::Kind::kMap:
+      return "a map";
   }
   return "?";
 }

@@ -27,9 +27,9 @@ struct Value {
   Kind kind = Kind::kNull;
   bool boolean = false;
   int64_t integer = 0;
-  double number = 0;          // kDouble; also set for kInt
-  std::string text;           // kString: the text; other scalars: as they were written
-  std::vector<Value> items;   // kList
+  double number = 0;            // kDouble; also set for kInt
+  std::string text;             // kString: the text; other scalars: as they were written
+  std::vector<Value> items;     // kList
   std::vector<Member> members;  // kMap
   Position at;
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "common/spec/duration.h"
+#include "common/spec/pattern.h"
 #include "common/spec/quantity.h"
 #include "common/spec/schema.h"
 #include "common/spec/suggest.h"
@@ -17,7 +18,8 @@ TEST(Duration, IsReadAsItsPatternSays) {
   EXPECT_EQ(ParseDuration("1h1m1s1ms"), absl::Hours(1) + absl::Minutes(1) + absl::Seconds(1) + absl::Milliseconds(1));
   EXPECT_EQ(ParseDuration("0s"), absl::ZeroDuration());
   EXPECT_EQ(ParseDuration("999999999h"), absl::Hours(999'999'999));
-  for (std::string_view text : {"", "1", "s", "1 s", "-1s", "1.5s", "1d", "1S", "1234567890s", "1s1s1s1s1s", "1us", "1s "}) {
+  for (std::string_view text :
+       {"", "1", "s", "1 s", "-1s", "1.5s", "1d", "1S", "1234567890s", "1s1s1s1s1s", "1us", "1s "}) {
     EXPECT_EQ(ParseDuration(text), std::nullopt) << text;
     EXPECT_FALSE(MatchesPattern(std::string(kDurationPattern), text)) << text;
   }
@@ -54,7 +56,8 @@ TEST(Quantity, IsReadAsKubernetesDoes) {
   EXPECT_EQ(ParseQuantity("0"), 0);
   EXPECT_EQ(ParseQuantity(".5Ki"), 512);
   EXPECT_EQ(ParseQuantity("9223372036854775807"), INT64_MAX);
-  for (std::string_view text : {"", "-1", "1 Mi", "MB", "1MB", "1.2.3", "8Ei", "9223372036854775808", "1e31", "1ki", "K", "."}) {
+  for (std::string_view text :
+       {"", "-1", "1 Mi", "MB", "1MB", "1.2.3", "8Ei", "9223372036854775808", "1e31", "1ki", "K", "."}) {
     EXPECT_EQ(ParseQuantity(text), std::nullopt) << text;
   }
 }
@@ -78,13 +81,28 @@ TEST(Suggestion, IsTheNearestWord) {
 }
 
 TEST(BoundsRule, IsReadInItsThreeForms) {
-  std::optional<Bounds> bounds = ParseBounds({"duration(self) >= duration('1s') && duration(self) <= duration('2h')", ""});
+  std::optional<Bounds> bounds =
+      ParseBounds({"duration(self) >= duration('1s') && duration(self) <= duration('2h')", ""});
   ASSERT_TRUE(bounds);
   EXPECT_EQ(bounds->low, "1s");
   EXPECT_EQ(bounds->high, "2h");
-  EXPECT_TRUE(ParseBounds({"quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && quantity(string(self)).compareTo(quantity('8Mi')) <= 0", ""}));
+  EXPECT_TRUE(
+      ParseBounds({"quantity(string(self)).compareTo(quantity('1Ki')) >= 0 && "
+                   "quantity(string(self)).compareTo(quantity('8Mi')) <= 0",
+                   ""}));
   EXPECT_FALSE(ParseBounds({"duration(self) > duration('1s') && duration(self) <= duration('2h')", ""}));
   EXPECT_FALSE(ParseBounds({"self == 'a'", ""}));
+}
+
+// The library recurses once per character: the longest texts the schema lets through must not exhaust the stack.
+TEST(Patterns, TakeTheLongestTexts) {
+  const SchemaNode* servers = FindNode(StreamProcessorSchema(), {"spec", "kafka", "bootstrapServers"});
+  std::string text;
+  while (text.size() + 8 < 1024) text += "a-b.c:1,";
+  EXPECT_TRUE(MatchesPattern(servers->pattern, text + "a:1"));
+  EXPECT_FALSE(MatchesPattern(servers->pattern, text));
+  const SchemaNode* endpoint = FindNode(StreamProcessorSchema(), {"spec", "kafka", "sasl", "oauth", "tokenEndpoint"});
+  EXPECT_TRUE(MatchesPattern(endpoint->pattern, "https://" + std::string(2040, 'x')));
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
-#include <istream>
-#include <streambuf>
-#include <utility>
-
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
+
+#include <istream>
+#include <streambuf>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "common/base/strings.h"
@@ -29,12 +29,14 @@ struct Refused {
 };
 
 [[noreturn]] void Refuse(Position at, std::string message) { throw Refused{{at, std::move(message), Judge::kSchema}}; }
-[[noreturn]] void RefuseBound(Position at, std::string message) { throw Refused{{at, std::move(message), Judge::kCode}}; }
+[[noreturn]] void RefuseBound(Position at, std::string message) {
+  throw Refused{{at, std::move(message), Judge::kCode}};
+}
 
 constexpr std::string_view kTagPrefix = "tag:yaml.org,2002:";
 
-// The library's events of one document -> a Value. Bounds are checked before anything is kept, so that what a text makes us
-// allocate is bounded, whatever its aliases say.
+// The library's events of one document -> a Value. Bounds are checked before anything is kept, so that what a text
+// makes us allocate is bounded, whatever its aliases say.
 class Builder : public YAML::EventHandler {
  public:
   // What all documents of a text may use together.
@@ -58,7 +60,8 @@ class Builder : public YAML::EventHandler {
     Finish(std::move(value), anchor, true);
   }
 
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
     Position at = ToPosition(mark);
     if (text.find('\0') != std::string::npos) Refuse(at, "a zero character in a text is not allowed");
     bool plain = tag == "?";
@@ -71,7 +74,8 @@ class Builder : public YAML::EventHandler {
                        YAML::EmitterStyle::value) override {
     Open(ListValue(ToPosition(mark)), tag, anchor);
   }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
     Open(MapValue(ToPosition(mark)), tag, anchor);
   }
   void OnSequenceEnd() override { Close(); }
@@ -113,8 +117,8 @@ class Builder : public YAML::EventHandler {
     known = known && (type == "bool" || type == "int" || type == "float" || type == "null");
     if (!known) RefuseBound(at, StrCat("tag `", tag, "` is not supported in a manifest: leave it out"));
     Value value = ResolvePlainScalar(text, at);
-    bool fits = (type == "bool" && value.kind == Value::Kind::kBool) || (type == "int" && value.kind == Value::Kind::kInt) ||
-                (type == "null" && value.is_null()) ||
+    bool fits = (type == "bool" && value.kind == Value::Kind::kBool) ||
+                (type == "int" && value.kind == Value::Kind::kInt) || (type == "null" && value.is_null()) ||
                 (type == "float" && (value.kind == Value::Kind::kDouble || value.kind == Value::Kind::kInt));
     if (!fits) Refuse(at, StrCat("`", text, "` is not what its tag !!", type, " says"));
     return value;
@@ -157,7 +161,8 @@ class Builder : public YAML::EventHandler {
     Finish(std::move(frame.value), frame.anchor, false, frame.depth + 1);
   }
 
-  // `value` is complete: it is the root, an item, a key or the value of a key. `depth`: levels of lists and maps it holds.
+  // `value` is complete: it is the root, an item, a key or the value of a key. `depth`: levels of lists and maps it
+  // holds.
   void Finish(Value value, YAML::anchor_t anchor, bool plain, int depth = 0) {
     if (anchor != 0) {
       SpendTree(value, value.at);
@@ -199,7 +204,8 @@ class Builder : public YAML::EventHandler {
     }
     frame.key = plain ? ResolvePlainKey(key.text) : key.text;
     auto [known, is_new] = frame.lines.emplace(frame.key, key.at.line);
-    if (!is_new) Refuse(key.at, StrCat("key `", frame.key, "` is there twice, first in line ", known->second, ": remove one"));
+    if (!is_new)
+      Refuse(key.at, StrCat("key `", frame.key, "` is there twice, first in line ", known->second, ": remove one"));
   }
 
   // `<<: *base`: what the map itself does not have comes from the base; of several bases the first wins.
@@ -248,10 +254,13 @@ ReadError Explain(std::string_view text, Position at, std::string message) {
       return {{line, static_cast<int>(tab) + 1}, "a tab in the indentation: YAML wants spaces", Judge::kSchema};
     }
   }
-  if (message == "illegal map value") message = "`: ` where no key can be: quote the text, or check indentation and `:` of the lines above";
-  if (message == "end of map not found") message = "wrong indentation, or a line that is neither `key: value` nor `- item`";
+  if (message == "illegal map value")
+    message = "`: ` where no key can be: quote the text, or check indentation and `:` of the lines above";
+  if (message == "end of map not found")
+    message = "wrong indentation, or a line that is neither `key: value` nor `- item`";
   if (message == "end of map flow not found") message = "`}` is missing: a map in braces does not end";
-  if (message == "end of sequence not found") message = "wrong indentation: this line is no `- item` of the list above it";
+  if (message == "end of sequence not found")
+    message = "wrong indentation: this line is no `- item` of the list above it";
   if (message == "end of sequence flow not found") message = "`]` is missing: a list in brackets does not end";
   if (message == "the referenced anchor is not defined") message = "alias of an anchor that is not defined above";
   return {at, StrCat("not readable as YAML: ", message), Judge::kSchema};

@@ -1,7 +1,11 @@
-#include "common/spec/pattern_meaning.h"
+#include "common/spec/pattern.h"
 
+#include <regex>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/node_hash_map.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/strings.h"
 
 namespace millstream::spec {
@@ -18,12 +22,35 @@ constexpr std::pair<std::string_view, std::string_view> kMeanings[] = {
     {R"(^[.]*[a-zA-Z0-9_-][a-zA-Z0-9._-]*$)", "a name of letters, digits, `.`, `_` and `-`, and not only of dots"},
     {R"(^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$)",
      "a time in the form of RFC 3339, for example 2024-05-01T00:00:00Z"},
-    {R"(^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$)", "a Kubernetes name: lower-case letters, digits, `-` and `.`, first and last a letter or digit"},
-    {R"(^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$)", "a name of letters, digits, `.`, `_` and `-`, first and last a letter or digit"},
+    {R"(^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$)",
+     "a Kubernetes name: lower-case letters, digits, `-` and `.`, first and last a letter or digit"},
+    {R"(^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$)",
+     "a name of letters, digits, `.`, `_` and `-`, first and last a letter or digit"},
     {R"(^https?://[^\s]+$)", "a URL that starts with https:// or http://"},
 };
 
+class PatternCache {
+ public:
+  const std::regex& Get(const std::string& pattern) {
+    absl::MutexLock lock(&mutex_);
+    auto found = patterns_.find(pattern);
+    if (found == patterns_.end()) {
+      found = patterns_.emplace(pattern, std::regex(pattern, std::regex::ECMAScript | std::regex::optimize)).first;
+    }
+    return found->second;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  absl::node_hash_map<std::string, std::regex> patterns_ ABSL_GUARDED_BY(mutex_);  // as many as the schema has
+};
+
 }  // namespace
+
+bool MatchesPattern(const std::string& pattern, std::string_view text) {
+  static PatternCache* const cache = new PatternCache();
+  return std::regex_search(text.begin(), text.end(), cache->Get(pattern));
+}
 
 std::string PatternMeaning(std::string_view pattern) {
   for (const auto& [known, meaning] : kMeanings) {
