@@ -92,8 +92,8 @@ rest::http_request ToRequest(const ClientRequest& from, const web::uri& uri) {
 
 void Begin(const ClientRequest& from, const web::uri& uri, const std::shared_ptr<Exchange>& exchange) {
   rest::client::http_client_config config;
-  // Per operation of cpprestsdk; the deadline of the whole is ours.
-  config.set_timeout(std::chrono::milliseconds(std::max<int64_t>(1, absl::ToInt64Milliseconds(from.deadline))));
+  // The deadline is ours, for the whole exchange. This one, per operation, only ends what we have given up.
+  config.set_timeout(absl::ToChronoMilliseconds(from.deadline + absl::Seconds(1)));
   auto client = std::make_shared<rest::client::http_client>(uri.authority(), config);
   client->request(ToRequest(from, uri), exchange->cancel.get_token())
       .then([exchange](rest::http_response answer) {

@@ -18,7 +18,7 @@ struct ServerOptions {
   // Bounds against clients that are broken or hostile. What is beyond is refused (413, 431, 503) or cut off.
   size_t max_head_bytes = 16 << 10;   // request line and headers
   size_t max_body_bytes = 1 << 20;
-  int max_connections = 128;
+  int max_connections = 64;
   absl::Duration receive_deadline = absl::Seconds(10);   // from the first byte of a request to its last
   absl::Duration idle_deadline = absl::Seconds(60);      // an open connection without a request
   absl::Duration response_deadline = absl::Seconds(30);  // the handler's; then 504. Also for sending the response

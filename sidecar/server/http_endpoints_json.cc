@@ -1,0 +1,167 @@
+#include "sidecar/server/http_endpoints_json.h"
+
+#include <algorithm>
+
+#include "common/base/strings.h"
+
+namespace millstream::server {
+namespace {
+
+// Writes one JSON object. Not nlohmann's: values of the store are inserted as they are, numbers of any size unharmed.
+class ObjectWriter {
+ public:
+  ObjectWriter& Raw(std::string_view name, std::string_view json) {
+    StrAppend(&text_, text_.empty() ? "{" : ",", Quote(name), ":", json);
+    return *this;
+  }
+  ObjectWriter& Text(std::string_view name, std::string_view value) { return Raw(name, Quote(value)); }
+  ObjectWriter& Number(std::string_view name, int64_t value) { return Raw(name, StrCat(value)); }
+  std::string Done() { return text_.empty() ? "{}" : text_ + "}"; }
+
+ private:
+  std::string text_;
+};
+
+template <typename Items, typename ToJson>
+std::string Array(const Items& items, const ToJson& to_json) {
+  std::string text = "[";
+  for (const auto& item : items) StrAppend(&text, text.size() > 1 ? "," : "", to_json(item));
+  return text + "]";
+}
+
+http::Response Ok(std::string json) { return {200, "application/json", std::move(json) + "\n", {}}; }
+
+std::string OffsetJson(Offset offset) { return offset == kNoOffset ? "null" : StrCat(offset.value()); }
+
+std::string InputJson(const TaskReport::Input& input) {
+  const bool known = input.committed != kNoOffset && input.end != kNoOffset;
+  return ObjectWriter()
+      .Text("name", input.name)
+      .Text("topic", input.topic)
+      .Number("partition", input.partition.value())
+      .Raw("committed", OffsetJson(input.committed))
+      .Raw("position", OffsetJson(input.position))
+      .Raw("end", OffsetJson(input.end))
+      .Raw("lag", known ? StrCat(std::max<int64_t>(0, input.end - input.committed)) : "null")
+      .Done();
+}
+
+std::string TaskJson(const TaskReport& task) {
+  ObjectWriter json;
+  json.Number("task", task.task.value()).Text("state", task.state);
+  if (!task.error.empty()) json.Text("error", task.error);
+  json.Raw("inputs", Array(task.inputs, InputJson));
+  if (task.restore) {
+    json.Raw("restore", ObjectWriter()
+                            .Text("store", task.restore->store)
+                            .Raw("position", OffsetJson(task.restore->position))
+                            .Raw("end", OffsetJson(task.restore->end))
+                            .Number("bytes", task.restore->bytes)
+                            .Done());
+  }
+  json.Raw("records", StrCat(task.records));
+  if (task.attempt > 1) json.Number("attempt", task.attempt);
+  return json.Done();
+}
+
+// Position, owner and age, as every answer has them.
+void AddSource(const AnswerSource& source, int64_t now_ms, ObjectWriter* json) {
+  ObjectWriter position;
+  for (const auto& [topic, offset] : source.position) position.Number(topic, offset.value());
+  json->Text("owner", source.owner).Number("task", source.task.value()).Raw("position", position.Done());
+  json->Raw("ageMs", source.written_ms == 0 ? "null" : StrCat(std::max<int64_t>(0, now_ms - source.written_ms)));
+}
+
+std::string ErrorJson(const absl::Status& status, const std::string& hint) {
+  ObjectWriter error;
+  error.Text("code", ToStd(absl::StatusCodeToString(status.code()))).Text("message", ToStd(status.message()));
+  if (!hint.empty()) error.Text("hint", hint);
+  return error.Done();
+}
+
+int HttpStatusOf(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kOk:
+      return 200;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+      return 400;
+    case absl::StatusCode::kNotFound:
+      return 404;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kDataLoss:  // the state is rebuilt
+      return 503;
+    case absl::StatusCode::kDeadlineExceeded:
+      return 504;
+    default:
+      return 500;
+  }
+}
+
+}  // namespace
+
+http::Response ErrorResponse(const absl::Status& status, const std::string& hint) {
+  http::Response response;
+  response.status = HttpStatusOf(status.code());
+  response.body = ObjectWriter().Raw("error", ErrorJson(status, hint)).Done() + "\n";
+  if (response.status == 503) response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+http::Response TasksResponse(const ProcessorReport& report) {
+  return Ok(ObjectWriter()
+                .Text("processor", report.processor)
+                .Text("group", report.group)
+                .Raw("tasks", Array(report.tasks, TaskJson))
+                .Done());
+}
+
+http::Response StoresResponse(const std::vector<std::string>& stores) {
+  return Ok(ObjectWriter().Raw("stores", Array(stores, [](const std::string& name) { return Quote(name); })).Done());
+}
+
+http::Response KeyResponse(const std::string& store, const KeyQuery& query, const KeyAnswer& answer, int64_t now_ms) {
+  ObjectWriter json;
+  http::Response response;
+  if (answer.value) {
+    const RenderedValue value = Render(query.value_format, *answer.value);
+    json.Raw("value", value.json).Text("format", value.format);
+  } else {
+    response.status = 404;
+    const absl::Status missing = absl::NotFoundError(StrCat("store '", store, "' has no key '", Readable(query.key), "'"));
+    json.Raw("error", ErrorJson(missing, "keys that are not text need key.format=base64, hex or int64"));
+  }
+  json.Text("store", store);
+  AddSource(answer.source, now_ms, &json);
+  response.body = json.Done() + "\n";
+  return response;
+}
+
+http::Response RangeResponse(const std::string& store, const RangeQuery& query, const MergedPage& page, int64_t now_ms) {
+  ObjectWriter json;
+  json.Text("store", store);
+  json.Raw("rows", Array(page.rows, [&](const MergedPage::Row& row) {
+             // A key is never shown as JSON: "1" the text and 1 the number would look like two keys.
+             const RenderedValue key = Render(query.key_format == ValueFormat::kAuto ? ValueFormat::kUtf8 : query.key_format, row.key);
+             const RenderedValue value = Render(query.value_format, row.value);
+             return ObjectWriter()
+                 .Raw("key", key.json)
+                 .Text("keyFormat", key.format)
+                 .Raw("value", value.json)
+                 .Text("format", value.format)
+                 .Number("task", row.task.value())
+                 .Done();
+           }));
+  json.Raw("cursor", page.more ? Quote(EncodeCursor({page.rows.back().key, page.rows.back().task})) : "null");
+  json.Raw("sources", Array(page.sources, [&](const AnswerSource& source) {
+             ObjectWriter one;
+             AddSource(source, now_ms, &one);
+             return one.Done();
+           }));
+  return Ok(json.Done());
+}
+
+}  // namespace millstream::server
