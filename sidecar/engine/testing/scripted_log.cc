@@ -143,6 +143,17 @@ ScriptedLog::ReadResult ScriptedLog::Read(const TopicPartition& from, Offset sta
   return result;
 }
 
+std::vector<log::Record> ScriptedLog::CommittedRecords(const TopicPartition& of) const {
+  std::vector<log::Record> records;
+  const std::vector<Entry>* entries = Find(of);
+  if (entries == nullptr) return records;
+  for (const Entry& entry : *entries) {
+    const bool committed = !entry.transaction || entry.transaction->state == Transaction::State::kCommitted;
+    if (!entry.control && committed) records.push_back(entry.record);
+  }
+  return records;
+}
+
 int ScriptedLog::NewGeneration(const std::set<std::string>& members) {
   members_ = members;
   return ++generation_;

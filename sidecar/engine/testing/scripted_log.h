@@ -52,6 +52,8 @@ class ScriptedLog {
     bool at_end = false;
   };
   ReadResult Read(const TopicPartition& from, Offset start, size_t most, log::Isolation isolation) const;
+  // Every committed record there is, also behind open transactions: what no reader sees, for checking.
+  std::vector<log::Record> CommittedRecords(const TopicPartition& of) const;
   Offset EndOffset(const TopicPartition& of, log::Isolation isolation) const;
   bool HasOpenTransaction(const TopicPartition& of) const;
 

@@ -1,10 +1,12 @@
 #include "sidecar/engine/testing/scripted_member.h"
 
 #include <algorithm>
+#include <iostream>
 #include <utility>
 
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "sidecar/engine/testing/trace.h"
 
 namespace millstream::engine::testing {
 namespace {
@@ -40,6 +42,7 @@ void ScriptedMember::Start() {
 }
 
 void ScriptedMember::Kill() {
+  if (scene_->tracing) std::cerr << scene_->clock.Monotonic() << " " << name_ << " killed\n";
   engine_.reset();
   inbox_.clear();
   writers_ = {};
@@ -84,9 +87,13 @@ void ScriptedMember::AddChoices(std::vector<std::function<void()>>* choices) {
 void ScriptedMember::Deliver() {
   Event event = std::move(inbox_.front());
   inbox_.pop_front();
+  if (scene_->tracing) std::cerr << scene_->clock.Monotonic() << " " << name_ << " <- " << Describe(event) << "\n";
   std::vector<Action> actions;
   engine_->Handle(std::move(event), &actions);
-  for (Action& action : actions) Carry(std::move(action));
+  for (Action& action : actions) {
+    if (scene_->tracing) std::cerr << scene_->clock.Monotonic() << " " << name_ << " -> " << Describe(action) << "\n";
+    Carry(std::move(action));
+  }
 }
 
 void ScriptedMember::Carry(Action action) {
@@ -242,7 +249,7 @@ ScriptedDisk::Contents ScriptedMember::Replay(TaskId task, const store::Position
   state.stores.resize(spec.stores.size());
   for (size_t store = 0; store < spec.stores.size(); ++store) {
     const TopicPartition from = ChangelogOf(task, store);
-    for (const log::Record& record : scene_->log.Read(from, Offset(0), SIZE_MAX, log::Isolation::kReadCommitted).records) {
+    for (const log::Record& record : scene_->log.CommittedRecords(from)) {
       if (up_to != nullptr) {
         auto position = up_to->changelog.find(static_cast<store::StoreIndex>(store));
         if (position == up_to->changelog.end() || record.offset >= position->second) break;
@@ -253,7 +260,6 @@ ScriptedDisk::Contents ScriptedMember::Replay(TaskId task, const store::Position
         state.stores[store].erase(*record.key);
       }
     }
-    state.positions.changelog[static_cast<store::StoreIndex>(store)] = scene_->log.EndOffset(from, log::Isolation::kReadCommitted);
   }
   return state;
 }

@@ -213,10 +213,8 @@ void ScriptedWorld::StartMember(size_t index) {
     // Within its session: static membership, nothing moves.
     SendToken(seat);
     for (auto& [task, owner] : owners_) {
-      if (owner == index) {
-        owner.reset();
-        Give(task);
-      }
+      if (owner == index) owner.reset();
+      if (!owner) Give(task);
     }
     return;
   }
