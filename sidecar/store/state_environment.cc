@@ -6,6 +6,10 @@
 #include <string>
 #include <utility>
 
+#if __has_include(<rocksdb/advanced_cache.h>)
+#include <rocksdb/advanced_cache.h>  // from RocksDB 8 on the members of Cache are declared here
+#endif
+
 #include "common/base/log_line.h"
 #include "common/base/status.h"
 #include "sidecar/store/database.h"
