@@ -88,12 +88,12 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Result& result) {
     return;
   }
   if (const auto fault = CheckFrame(options_, *task->in_flight, result)) return DropFaulty(worker, fault->code, fault->message);
-  const std::unique_ptr<Batch> batch = std::move(task->in_flight);
-  worker.out.erase(batch->seq);
+  worker.out.erase(result.seq);
   worker.tracing = false;
-  metrics_.batch_seconds->Observe(absl::ToDoubleSeconds(now_ - batch->sent));
   Mark(*task);
-  ServeWaiting(worker);  // the worker has something to do while this result is dealt with
+  ServeWaiting(worker);  // the worker has something to do (of other tasks) while this result is dealt with
+  const std::unique_ptr<Batch> batch = std::move(task->in_flight);
+  metrics_.batch_seconds->Observe(absl::ToDoubleSeconds(now_ - batch->sent));
   const absl::Status limits = CheckLimits(options_, router_, result);
   if (!limits.ok()) return OverLimits(*task, *batch, result.done, limits);
   if (result.done > 0) {

@@ -1,5 +1,7 @@
 // Engines in the scripted world, by seed. MILLSTREAM_SIM_SEEDS=<count> runs more of them, MILLSTREAM_SIM_SEED=<seed> one alone,
 // MILLSTREAM_SIM_FIRST=<seed> starts elsewhere.
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -23,15 +25,23 @@ Seeds SeedsToRun(uint64_t usual) {
   return {FromEnvironment("MILLSTREAM_SIM_FIRST", 1), FromEnvironment("MILLSTREAM_SIM_SEEDS", usual)};
 }
 
+// A failed check of the engine ends the process: it should still say which seed it was.
+uint64_t running_seed = 0;
+void TellSeed(int /*signal*/) {
+  std::fprintf(stderr, "aborted in seed %llu\n", static_cast<unsigned long long>(running_seed));
+  std::_Exit(134);
+}
+
 class SimulationTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    std::signal(SIGABRT, TellSeed);
     SetLogging(std::getenv("MILLSTREAM_SIM_TRACE") != nullptr ? LogLevel::kDebug : LogLevel::kError, LogFormat::kText);
   }
   void RunAll(WorldOptions options, uint64_t usual) {
     const Seeds seeds = SeedsToRun(usual);
     for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
-      options.seed = seed;
+      options.seed = running_seed = seed;
       SCOPED_TRACE(::testing::Message() << "seed " << seed);
       const std::string wrong = ScriptedWorld(options).Run();
       ASSERT_EQ(wrong, "");

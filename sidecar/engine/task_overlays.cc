@@ -56,7 +56,7 @@ void TaskOverlays::ApplyFailed() {
 
 void TaskOverlays::ApplyDone() {
   MS_CHECK(applying_ != nullptr);
-  applied_.push_back({std::move(applying_), next_pin_});
+  applied_.push_back(std::move(applying_));
   Retire(/*keep_newest=*/true);
 }
 
@@ -75,10 +75,9 @@ void TaskOverlays::ReleasePin(Pin pin) {
 void TaskOverlays::FreeCache() { Retire(/*keep_newest=*/false); }
 
 void TaskOverlays::Retire(bool keep_newest) {
-  const Pin oldest = pins_.empty() ? next_pin_ : pins_.front();
-  while (!applied_.empty() && applied_.front().needed_below <= oldest && !(keep_newest && applied_.size() == 1)) {
-    applied_.erase(applied_.begin());
-  }
+  if (!pins_.empty()) return;
+  const size_t keep = keep_newest ? 1 : 0;
+  if (applied_.size() > keep) applied_.erase(applied_.begin(), applied_.end() - static_cast<ptrdiff_t>(keep));
 }
 
 const OverlayValue* TaskOverlays::Find(store::StoreIndex store, std::string_view key, size_t hash, View view) const {
@@ -94,7 +93,7 @@ const OverlayValue* TaskOverlays::Find(store::StoreIndex store, std::string_view
     if (const OverlayValue* found = applying_->Find(store, key, hash)) return found;
   }
   for (auto layer = applied_.rbegin(); layer != applied_.rend(); ++layer) {
-    if (const OverlayValue* found = layer->overlay->Find(store, key, hash)) return found;
+    if (const OverlayValue* found = (*layer)->Find(store, key, hash)) return found;
   }
   return nullptr;
 }
@@ -106,13 +105,13 @@ std::vector<Overlay*> TaskOverlays::Layers(View view) {
   }
   if (committed_ != nullptr) layers.push_back(committed_.get());
   if (applying_ != nullptr) layers.push_back(applying_.get());
-  for (auto layer = applied_.rbegin(); layer != applied_.rend(); ++layer) layers.push_back(layer->overlay.get());
+  for (auto layer = applied_.rbegin(); layer != applied_.rend(); ++layer) layers.push_back(layer->get());
   return layers;
 }
 
 int64_t TaskOverlays::bytes() const {
   int64_t sum = staged_bytes() + committed_bytes() + (applying_ ? applying_->bytes() : 0);
-  for (const AppliedLayer& layer : applied_) sum += layer.overlay->bytes();
+  for (const auto& layer : applied_) sum += layer->bytes();
   return sum;
 }
 

@@ -18,8 +18,9 @@ namespace millstream::engine {
 //   applied     on disk, but a read may be under way that started before it was
 //
 // A read of the disk may see it before or after an apply that runs beside it. Both give the right answer as long as the
-// layers at the time the read was *issued* are still looked at when its answer is used; a pin keeps them. Without pins the
-// newest applied layer stays all the same until memory is wanted: it is a cache of the hottest keys.
+// layers at the time the read was *issued* are still looked at when its answer is used, and a key that a layer knew then was
+// not read at all; a pin keeps every layer. Without pins the newest applied layer stays all the same until memory is wanted:
+// it is a cache of the hottest keys.
 class TaskOverlays {
  public:
   using Pin = uint64_t;
@@ -62,16 +63,12 @@ class TaskOverlays {
     uint64_t tx;
     std::unique_ptr<Overlay> overlay;
   };
-  struct AppliedLayer {
-    std::unique_ptr<Overlay> overlay;
-    Pin needed_below;  // pins taken earlier than this one need it
-  };
   void Retire(bool keep_newest);
 
   size_t stores_;
   std::vector<StagedLayer> staged_;  // oldest first
   std::unique_ptr<Overlay> committed_, applying_;
-  std::vector<AppliedLayer> applied_;  // oldest first
+  std::vector<std::unique_ptr<Overlay>> applied_;  // oldest first
   std::vector<Pin> pins_;              // ascending; as many as reads under way: a handful
   Pin next_pin_ = 1;
 };
