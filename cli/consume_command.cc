@@ -81,7 +81,7 @@ class Printer {
     if (headers.empty()) return;
     line_ += ",\"headers\":[";
     for (size_t i = 0; i < headers.size(); ++i) {
-      StrAppend(&line_, i == 0 ? "[" : ",[", JsonQuote(headers[i].name), ",", ToJsonText(headers[i].value, ByteFormat::kUtf8), "]");
+      StrAppend(&line_, i == 0 ? "" : ",", "{\"name\":", JsonQuote(headers[i].name), ",\"value\":", ToJsonText(headers[i].value, ByteFormat::kUtf8), "}");
     }
     line_ += ']';
   }

@@ -5,26 +5,24 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <thread>
 #include <utility>
 
-#include "cli/context.h"
 #include "cli/access/state_answers.h"
+#include "cli/context.h"
 #include "cli/interrupt.h"
 #include "cli/run/socket_folder.h"
 #include "common/base/clock.h"
 #include "common/base/log_line.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
-#include "sidecar/group/local_membership.h"
 
 namespace millstream::cli {
 namespace {
 
 constexpr const char kProgram[] = "millstream run";
-// A short command of another terminal may hold the folder just now.
-constexpr absl::Duration kFolderPatience = absl::Seconds(5);
 constexpr int kPollMilliseconds = 100;
 constexpr absl::Duration kWatchInterval = absl::Milliseconds(500);
 // A worker that was told GOODBYE ends by itself; so long after it gets SIGTERM, and again so long after SIGKILL.
@@ -37,20 +35,13 @@ LogLevel LevelOf(const std::vector<spec::Manifest>& manifests, bool verbose) {
   return debug ? LogLevel::kDebug : LogLevel::kWarning;
 }
 
-absl::StatusOr<std::vector<std::string>> CommandOf(const spec::Manifest& manifest, const RunOptions& options, size_t processors) {
-  if (!options.command.empty()) {
-    if (processors > 1) {
-      return absl::InvalidArgumentError("-- COMMAND is for one processor; with several give each its own in container.command and args");
-    }
-    return options.command;
-  }
+absl::StatusOr<std::vector<std::string>> CommandOf(const spec::Manifest& manifest, const std::vector<std::string>& given) {
+  if (!given.empty()) return given;
   std::vector<std::string> command = manifest.processor.container.command;
   command.insert(command.end(), manifest.processor.container.args.begin(), manifest.processor.container.args.end());
-  if (command.empty()) {
-    return absl::InvalidArgumentError(StrCat(manifest.file, ": nothing says how to start the worker of ", manifest.processor.QualifiedName(),
-                                             "; add it behind --, as in: millstream run -f ", manifest.file, " -- python totals.py"));
-  }
-  return command;
+  if (!command.empty()) return command;
+  return absl::InvalidArgumentError(StrCat(manifest.file, ": nothing says how to start the worker of ", manifest.processor.QualifiedName(),
+                                           "; add it behind --, as in: millstream run -f ", manifest.file, " -- python totals.py"));
 }
 
 }  // namespace
@@ -58,157 +49,101 @@ absl::StatusOr<std::vector<std::string>> CommandOf(const spec::Manifest& manifes
 Runner::Runner(RunOptions options) : options_(std::move(options)), screen_(options_.screen) {}
 
 Runner::~Runner() {
-  // Users before what they use: other terminals, HTTP, workers, sidecars, then state and log.
+  // Users before what they use: other terminals, workers, then everything else.
   control_.reset();
-  for (Processor& processor : processors_) {
-    if (processor.http != nullptr) processor.http->Stop(absl::Seconds(1));
-    processor.http.reset();
-  }
+  workers_.clear();
   access_.reset();
   state_.reset();
-  for (Processor& processor : processors_) {
-    processor.worker.reset();
-    processor.sidecar.reset();
-  }
+  stack_.reset();
   if (!socket_folder_.empty()) RemoveSocketFolder(socket_folder_);
 }
 
 absl::Status Runner::Start() {
-  MS_RETURN_IF_ERROR(ReadManifests());
-  MS_RETURN_IF_ERROR(OpenFolder());
-  MS_RETURN_IF_ERROR(StartSidecars());
-  std::vector<RunningProcessor> running;
-  for (size_t i = 0; i < processors_.size(); ++i) {
-    MS_RETURN_IF_ERROR(StartHttp(i));
-    running.push_back({.name = processors_[i].manifest.processor.QualifiedName(), .queries = processors_[i].sidecar->queries()});
-  }
-  state_ = NewRunningState(std::move(running));
-  access_ = std::make_unique<LocalAccess>(log_.get(), state_.get(), "this process");
-  MS_ASSIGN_OR_RETURN(control_, ControlServer::Start(folder_->path(), kProgram, access_.get()));
+  MS_ASSIGN_OR_RETURN(std::vector<spec::Manifest> manifests, ReadManifests());
+  MS_RETURN_IF_ERROR(StartStack(std::move(manifests)));
+  MS_RETURN_IF_ERROR(StartControl());
   ShowFirstScreen();
   return StartWorkers();
 }
 
-absl::Status Runner::ReadManifests() {
+absl::StatusOr<std::vector<spec::Manifest>> Runner::ReadManifests() {
   spec::ParseResult result = spec::ValidateFiles(options_.files);
   if (!result.diagnostics.empty()) std::cerr << spec::ToText(result.diagnostics);
   if (!result.ok()) return absl::InvalidArgumentError("the manifests have errors; nothing was started");
   if (result.manifests.empty()) return absl::InvalidArgumentError("there is no StreamProcessor in the files given with -f");
+  if (result.manifests.size() > 1 && !options_.command.empty()) {
+    return absl::InvalidArgumentError("-- COMMAND is for one processor; with several give each its own in container.command and args");
+  }
   SetLogging(LevelOf(result.manifests, options_.verbose), LogFormat::kText);
-  for (spec::Manifest& manifest : result.manifests) {
-    Processor processor;
-    MS_ASSIGN_OR_RETURN(processor.command, CommandOf(manifest, options_, result.manifests.size()));
-    processor.manifest = std::move(manifest);
-    processors_.push_back(std::move(processor));
+  for (const spec::Manifest& manifest : result.manifests) {
+    Worker worker;
+    worker.processor = manifest.processor.name;
+    MS_ASSIGN_OR_RETURN(worker.command, CommandOf(manifest, options_.command));
+    worker.prefix = result.manifests.size() == 1 ? "[worker] " : StrCat("[", worker.processor, "] ");
+    workers_.push_back(std::move(worker));
   }
-  return absl::OkStatus();
+  return std::move(result.manifests);
 }
 
-absl::Status Runner::OpenFolder() {
-  const absl::Duration deadline = SystemClock().Monotonic() + kFolderPatience;
-  while (true) {
-    absl::StatusOr<std::unique_ptr<host::DataFolder>> folder = host::DataFolder::Acquire(options_.data, kProgram, true);
-    if (folder.ok()) {
-      folder_ = *std::move(folder);
-      break;
-    }
-    // Another run stays; produce and its like are about to end.
-    const bool another_run = std::string(folder.status().message()).find(kProgram) != std::string::npos;
-    const bool held = absl::IsFailedPrecondition(folder.status());
-    if (another_run || !held || Interrupts() > 0 || SystemClock().Monotonic() > deadline) return folder.status();
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  memory_ = host::SplitMemory(options_.memory_bytes > 0 ? options_.memory_bytes : host::DefaultMemoryBytes(), static_cast<int>(processors_.size()));
-  log::EmbeddedLogOptions log_options;
-  log_options.directory = folder_->LogDirectory();
-  log_options.block_cache_bytes = memory_.log_cache;
-  log_options.memtable_bytes = memory_.log_memtables;
-  MS_ASSIGN_OR_RETURN(log_, log::EmbeddedLog::Open(log_options));
-  environment_ = std::make_unique<store::StateEnvironment>(
-      store::StateMemory{.block_cache_bytes = memory_.state_cache, .memtable_bytes = memory_.state_memtables});
-  return absl::OkStatus();
-}
-
-absl::Status Runner::StartSidecars() {
-  std::vector<const spec::StreamProcessorSpec*> specs;
-  for (const Processor& processor : processors_) specs.push_back(&processor.manifest.processor);
-  MS_ASSIGN_OR_RETURN(host::PreparationReport report,
-                      host::PrepareTopics(&log_->admin(), specs, {.partitions = options_.partitions, .create_inputs = true}));
-  for (const std::string& warning : report.warnings) screen_.Print(StrCat("warning: ", warning));
-  if (!report.created.empty()) {
-    std::string list;
-    for (const std::string& topic : report.created) StrAppend(&list, list.empty() ? "" : ", ", topic);
-    screen_.Print(StrCat("topics made: ", list));
-  }
+absl::Status Runner::StartStack(std::vector<spec::Manifest> manifests) {
   MS_ASSIGN_OR_RETURN(socket_folder_, MakeSocketFolder());
-  for (size_t i = 0; i < processors_.size(); ++i) {
-    Processor& processor = processors_[i];
-    const spec::StreamProcessorSpec& spec = processor.manifest.processor;
-    MS_RETURN_IF_ERROR(folder_->RememberProcessor(processor.manifest));
-    processor.socket_path = StrCat(socket_folder_, "/", i, ".sock");
-    processor.metrics = NewMetricsRegistry();
-    processor.tasks = report.processors[i].tasks;
-    processor.output_partitions = report.processors[i].output_partitions;
-    host::SidecarOptions options;
-    options.spec = spec;
-    options.topics = std::move(report.processors[i]);
-    MS_ASSIGN_OR_RETURN(options.state_directory, folder_->StateDirectory(spec.group));
-    options.socket_path = processor.socket_path;
-    options.instance_id = folder_->instance_id();
-    options.memory = memory_;
-    const auto membership = [&](group::MembershipEvents* events) {
-      const std::string member = StrCat("local-", folder_->instance_id());
-      return group::NewLocalMembership({.tasks = processor.tasks,
-                                        .join = [this, group = spec.group, member] { return log_->JoinGroup(group, member); },
-                                        .leave = [this](const log::GroupToken& token) { log_->LeaveGroup(token); }},
-                                       events);
-    };
-    MS_ASSIGN_OR_RETURN(processor.sidecar, host::Sidecar::Start(std::move(options), log_.get(), environment_.get(), membership, &SystemClock(),
-                                                                processor.metrics.get()));
-  }
+  host::LocalStackOptions options;
+  options.data = options_.data;
+  options.program = kProgram;
+  for (size_t i = 0; i < manifests.size(); ++i) options.socket_paths.push_back(StrCat(socket_folder_, "/", i, ".sock"));
+  options.manifests = std::move(manifests);
+  options.partitions = options_.partitions;
+  if (options_.http) options.http_address = options_.http_address;
+  options.http_port = options_.http_port;
+  options.memory_bytes = options_.memory_bytes;
+  options.interrupted = [] { return Interrupts() > 0; };
+  MS_ASSIGN_OR_RETURN(stack_, host::LocalStack::Start(std::move(options)));
+  for (const std::string& warning : stack_->warnings()) screen_.Print(StrCat("warning: ", warning));
   return absl::OkStatus();
 }
 
-absl::Status Runner::StartHttp(size_t index) {
-  if (!options_.http) return absl::OkStatus();
-  Processor& processor = processors_[index];
-  server::HttpEndpointsOptions options;
-  options.listen.address = options_.http_address;
-  options.listen.port = options_.http_port == 0 ? 0 : options_.http_port + static_cast<int>(index);
-  absl::StatusOr<std::unique_ptr<server::HttpEndpoints>> http =
-      server::HttpEndpoints::Start(options, processor.sidecar->queries(), processor.metrics.get());
-  if (!http.ok()) return Annotate(http.status(), "HTTP (choose another address with --http, or none with --http off)");
-  processor.http = *std::move(http);
+absl::Status Runner::StartControl() {
+  std::vector<RunningProcessor> running;
+  for (host::LocalStack::Processor& processor : stack_->processors()) {
+    running.push_back({.name = processor.manifest.processor.QualifiedName(), .queries = processor.sidecar->queries()});
+  }
+  state_ = NewRunningState(std::move(running));
+  access_ = std::make_unique<LocalAccess>(stack_->log(), state_.get(), "this process");
+  MS_ASSIGN_OR_RETURN(control_, ControlServer::Start(stack_->folder().path(), kProgram, access_.get()));
   return absl::OkStatus();
 }
 
 absl::Status Runner::StartWorkers() {
-  const bool single = processors_.size() == 1;
-  for (Processor& processor : processors_) {
-    const spec::StreamProcessorSpec& spec = processor.manifest.processor;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    Worker& worker = workers_[i];
+    const host::LocalStack::Processor& processor = stack_->processors()[i];
+    const spec::ContainerSpec& container = processor.manifest.processor.container;
     WorkerProcessOptions options;
-    options.name = spec.name;
-    options.command = processor.command;
-    if (options_.command.empty()) options.working_directory = spec.container.working_dir;
-    options.environment = spec.container.env;
+    options.command = worker.command;
+    if (options_.command.empty()) options.working_directory = container.working_dir;
+    options.environment = container.env;
     options.environment.emplace_back("MILLSTREAM_SOCKET", processor.socket_path);
-    const std::string prefix = single ? "[worker] " : StrCat("[", spec.name, "] ");
-    processor.worker = std::make_unique<WorkerProcess>(std::move(options), [this, prefix](std::string_view line) { screen_.Print(StrCat(prefix, line)); });
+    worker.process = std::make_unique<WorkerProcess>(std::move(options), [this, prefix = worker.prefix](std::string_view line) { screen_.Print(StrCat(prefix, line)); });
     if (options_.watch) {
-      processor.watch = std::make_unique<FileWatch>(processor.command);
-      if (processor.watch->places().empty()) screen_.Print(StrCat(spec.name, ": --watch: the command names no file of yours, so there is nothing to watch"));
+      worker.watch = std::make_unique<FileWatch>(worker.command);
+      if (worker.watch->places().empty()) screen_.Print(StrCat(worker.processor, ": --watch: the command names no file of yours, so there is nothing to watch"));
     }
-    MS_RETURN_IF_ERROR(processor.worker->Start());
+    MS_RETURN_IF_ERROR(worker.process->Start());
   }
   return absl::OkStatus();
 }
 
 void Runner::ShowFirstScreen() {
+  if (!stack_->created_topics().empty()) {
+    std::string list;
+    for (const std::string& topic : stack_->created_topics()) StrAppend(&list, list.empty() ? "" : ", ", topic);
+    screen_.Print(StrCat("topics made: ", list));
+  }
   std::vector<RunningView> views;
-  for (const Processor& processor : processors_) {
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const host::LocalStack::Processor& processor = stack_->processors()[i];
     views.push_back({.spec = &processor.manifest.processor, .tasks = processor.tasks, .output_partitions = processor.output_partitions,
-                     .command = processor.command, .socket_path = processor.socket_path,
-                     .http = processor.http == nullptr ? "" : processor.http->authority()});
+                     .command = workers_[i].command, .http = processor.http == nullptr ? "" : processor.http->authority()});
   }
   std::string screen = FirstScreen(options_.data, options_.default_data ? "" : StrCat(" --data ", options_.data), views);
   screen.pop_back();
@@ -217,15 +152,16 @@ void Runner::ShowFirstScreen() {
 
 void Runner::Wait() {
   std::vector<pollfd> waiting = {{InterruptDescriptor(), POLLIN, 0}};
-  for (const Processor& processor : processors_) {
-    for (const int descriptor : processor.worker->Descriptors()) waiting.push_back({descriptor, POLLIN, 0});
+  for (const Worker& worker : workers_) {
+    for (const int descriptor : worker.process->Descriptors()) waiting.push_back({descriptor, POLLIN, 0});
   }
   (void)poll(waiting.data(), waiting.size(), kPollMilliseconds);
   ClearInterruptDescriptor();
   const absl::Duration now = SystemClock().Monotonic();
+  for (Worker& worker : workers_) worker.process->Service(now);
+  if (!screen_.Due(now)) return;
   std::vector<std::pair<std::string, host::SidecarStatus>> statuses;
-  for (Processor& processor : processors_) {
-    processor.worker->Service(now);
+  for (const host::LocalStack::Processor& processor : stack_->processors()) {
     statuses.emplace_back(processor.manifest.processor.name, processor.sidecar->Status());
   }
   screen_.Show(now, statuses);
@@ -234,10 +170,10 @@ void Runner::Wait() {
 void Runner::LookAtFiles(absl::Duration now) {
   if (!options_.watch || now < next_look_) return;
   next_look_ = now + kWatchInterval;
-  for (Processor& processor : processors_) {
-    if (!processor.watch->Changed()) continue;
-    screen_.Print(StrCat(processor.manifest.processor.name, ": files changed, the worker starts again"));
-    processor.worker->Restart(now);
+  for (Worker& worker : workers_) {
+    if (!worker.watch->Changed()) continue;
+    screen_.Print(StrCat(worker.processor, ": files changed, the worker starts again"));
+    worker.process->Restart(now);
   }
 }
 
@@ -249,36 +185,24 @@ int Runner::Loop() {
   return Drain();
 }
 
-bool Runner::Aborted() const { return Interrupts() > 1; }
-
 int Runner::Drain() {
   screen_.Print("finishing what is in flight; Ctrl-C again ends at once");
-  const absl::Duration deadline = SystemClock().Monotonic() + options_.grace;
-  for (Processor& processor : processors_) {
-    processor.worker->NoMoreStarts();
-    processor.sidecar->BeginDrain(options_.grace);
-  }
-  const auto all_drained = [this] {
-    return std::all_of(processors_.begin(), processors_.end(), [](const Processor& processor) { return processor.sidecar->drained(); });
-  };
-  while (!all_drained() && !Aborted() && SystemClock().Monotonic() < deadline + absl::Seconds(1)) Wait();
-  if (Aborted()) {
-    for (Processor& processor : processors_) processor.worker->Kill();
-    screen_.Finish();
+  const absl::Duration deadline = SystemClock().Monotonic() + options_.grace + absl::Seconds(1);
+  for (Worker& worker : workers_) worker.process->NoMoreStarts();
+  stack_->BeginDrain(options_.grace);
+  while (!stack_->drained() && Interrupts() < 2 && SystemClock().Monotonic() < deadline) Wait();
+  screen_.Finish();
+  if (Interrupts() > 1) {
+    for (Worker& worker : workers_) worker.process->Kill();
+    RemoveSocketFolder(socket_folder_);
     std::cerr << "millstream: aborted; what was not committed is done again next time" << std::endl;
     std::_Exit(kExitInterrupted);
   }
-  bool in_order = all_drained();
   control_.reset();
-  screen_.Finish();
-  int stuck = 0;
-  for (Processor& processor : processors_) {
-    in_order = processor.sidecar->Stop(absl::ZeroDuration()) && in_order;
-    stuck += processor.sidecar->stuck_calls();
-  }
+  const bool in_order = stack_->Stop();
   EndWorkers();
   std::cerr << (in_order ? "millstream: everything is committed; goodbye" : "millstream: not everything was finished in time; it is done again next time") << std::endl;
-  if (stuck > 0) {
+  if (stack_->stuck_calls() > 0) {
     // A thread is inside a call of the log, which therefore cannot be closed.
     RemoveSocketFolder(socket_folder_);
     std::_Exit(kExitFailure);
@@ -287,20 +211,20 @@ int Runner::Drain() {
 }
 
 void Runner::EndWorkers() {
-  const auto any_running = [this] {
-    return std::any_of(processors_.begin(), processors_.end(), [](const Processor& processor) { return processor.worker->running(); });
-  };
-  const auto wait = [&](absl::Duration until) {
-    while (any_running() && !Aborted() && SystemClock().Monotonic() < until) {
+  const auto wait = [this](absl::Duration until) {
+    const auto any_running = [this] {
+      return std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.process->running(); });
+    };
+    while (any_running() && Interrupts() < 2 && SystemClock().Monotonic() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      for (Processor& processor : processors_) processor.worker->Service(SystemClock().Monotonic());
+      for (Worker& worker : workers_) worker.process->Service(SystemClock().Monotonic());
     }
   };
   const absl::Duration now = SystemClock().Monotonic();
   wait(now + kWorkerGrace);
-  for (Processor& processor : processors_) processor.worker->Stop(SystemClock().Monotonic(), kWorkerGrace);
-  wait(now + 2 * kWorkerGrace);
-  for (Processor& processor : processors_) processor.worker->Kill();
+  for (Worker& worker : workers_) worker.process->Stop(SystemClock().Monotonic(), kWorkerGrace);
+  wait(now + 3 * kWorkerGrace);
+  for (Worker& worker : workers_) worker.process->Kill();
 }
 
 }  // namespace millstream::cli

@@ -7,18 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cli/access/control_server.h"
 #include "cli/access/local_access.h"
 #include "cli/run/file_watch.h"
 #include "cli/run/screen.h"
 #include "cli/run/worker_process.h"
-#include "common/log/embedded/embedded_log.h"
 #include "common/spec/manifest.h"
-#include "sidecar/host/data_folder.h"
-#include "sidecar/host/sidecar.h"
-#include "sidecar/server/http_endpoints.h"
+#include "sidecar/host/local_stack.h"
 
 namespace millstream::cli {
 
@@ -51,43 +48,34 @@ class Runner {
   int Loop();
 
  private:
-  struct Processor {
-    spec::Manifest manifest;
+  struct Worker {
+    std::string processor;  // its name
     std::vector<std::string> command;
-    std::string socket_path;
-    std::unique_ptr<MetricsRegistry> metrics;
-    std::unique_ptr<host::Sidecar> sidecar;
-    std::unique_ptr<server::HttpEndpoints> http;
-    std::unique_ptr<WorkerProcess> worker;
+    std::string prefix;     // of what it prints
+    std::unique_ptr<WorkerProcess> process;
     std::unique_ptr<FileWatch> watch;
-    std::vector<int> output_partitions;
-    int tasks = 0;
   };
 
-  absl::Status ReadManifests();
-  absl::Status OpenFolder();
-  absl::Status StartSidecars();
-  absl::Status StartHttp(size_t index);
+  absl::StatusOr<std::vector<spec::Manifest>> ReadManifests();
+  absl::Status StartStack(std::vector<spec::Manifest> manifests);
+  absl::Status StartControl();
   absl::Status StartWorkers();
   void ShowFirstScreen();
+  // Polls once, at most 100 ms: output, ends of processes, the screen.
   void Wait();
   void LookAtFiles(absl::Duration now);
   int Drain();
   // Lets workers end by themselves after GOODBYE, then with SIGTERM, then with SIGKILL.
   void EndWorkers();
-  bool Aborted() const;
 
   const RunOptions options_;
   Screen screen_;
-  std::vector<Processor> processors_;  // its sidecars use what is declared below: see ~Runner
-  std::unique_ptr<host::DataFolder> folder_;
-  std::unique_ptr<log::EmbeddedLog> log_;
-  std::unique_ptr<store::StateEnvironment> environment_;
-  host::MemoryShares memory_;
   std::string socket_folder_;
+  std::unique_ptr<host::LocalStack> stack_;
   std::unique_ptr<StateBackend> state_;
   std::unique_ptr<LocalAccess> access_;
   std::unique_ptr<ControlServer> control_;
+  std::vector<Worker> workers_;  // one per processor of the stack
   absl::Duration next_look_ = absl::ZeroDuration();
 };
 

@@ -139,6 +139,7 @@ void Screen::ShowChanges(const std::string& name, const host::SidecarStatus& sta
 
 void Screen::Show(absl::Duration now, const std::vector<std::pair<std::string, host::SidecarStatus>>& statuses) {
   const bool terminal = kind_ == Kind::kTerminal;
+  looked_at_ = now;
   for (const auto& [name, status] : statuses) {
     if (kind_ == Kind::kPlain) ShowChanges(name, status);
   }

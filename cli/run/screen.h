@@ -17,7 +17,6 @@ struct RunningView {
   int tasks = 0;
   std::vector<int> output_partitions;
   std::vector<std::string> command;
-  std::string socket_path;
   std::string http;  // "127.0.0.1:34567"; empty: off
 };
 
@@ -35,6 +34,8 @@ class Screen {
 
   // A whole line above the status line, on standard error (a worker's output, an event).
   void Print(std::string_view line);
+  // True when Show would look at what it is given: ten times a second at most.
+  bool Due(absl::Duration now) const { return now - looked_at_ >= absl::Milliseconds(100); }
   // The state of all processors, by name.
   void Show(absl::Duration now, const std::vector<std::pair<std::string, host::SidecarStatus>>& statuses);
   // No status line from here on.
@@ -55,7 +56,7 @@ class Screen {
   std::map<std::string, Rate> rates_;
   std::map<std::string, std::string> said_;  // per processor: what was last said about its state
   std::map<std::string, std::string> errors_;
-  absl::Duration drawn_at_ = -absl::InfiniteDuration();
+  absl::Duration looked_at_ = -absl::InfiniteDuration(), drawn_at_ = -absl::InfiniteDuration();
   std::string last_line_;
   bool drawn_ = false;
 };

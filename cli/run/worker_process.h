@@ -16,7 +16,6 @@
 namespace millstream::cli {
 
 struct WorkerProcessOptions {
-  std::string name;                  // of the processor: prefix of what it prints
   std::vector<std::string> command;  // program and arguments
   std::string working_directory;     // empty: ours
   std::vector<std::pair<std::string, std::string>> environment;  // on top of ours

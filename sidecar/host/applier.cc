@@ -21,12 +21,15 @@ Applier::~Applier() { Stop(); }
 
 void Applier::Apply(engine::ApplyState apply) {
   absl::MutexLock lock(&mutex_);
-  queue_.push_back(std::move(apply));
+  queue_.push_back({.apply = std::move(apply), .close = false});
 }
 
 void Applier::Close(engine::CloseTask close) {
   absl::MutexLock lock(&mutex_);
-  queue_.push_back(close);
+  Job job;
+  job.apply.task = close.task;
+  job.close = true;
+  queue_.push_back(std::move(job));
 }
 
 void Applier::Stop() {
@@ -50,12 +53,12 @@ void Applier::Run() {
     }
     std::vector<engine::ApplyState> round;
     for (Job& job : jobs) {
-      if (auto* apply = std::get_if<engine::ApplyState>(&job)) {
-        round.push_back(std::move(*apply));
+      if (!job.close) {
+        round.push_back(std::move(job.apply));
         continue;
       }
       ApplyRound(std::exchange(round, {}));
-      CloseStore(std::get<engine::CloseTask>(job).task);
+      CloseStore(job.apply.task);
     }
     ApplyRound(std::move(round));
     FlushIfDue();

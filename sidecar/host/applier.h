@@ -2,7 +2,6 @@
 #define MILLSTREAM_SIDECAR_HOST_APPLIER_H_
 
 #include <thread>
-#include <variant>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -36,7 +35,10 @@ class Applier {
   void Stop();
 
  private:
-  using Job = std::variant<engine::ApplyState, engine::CloseTask>;
+  struct Job {
+    engine::ApplyState apply;  // to close: its task alone counts
+    bool close = false;
+  };
 
   void Run();
   void ApplyRound(std::vector<engine::ApplyState> round);

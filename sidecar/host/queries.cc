@@ -43,8 +43,10 @@ void Queries::Stop() {
     pending.swap(pending_);
   }
   for (auto& [query, entry] : pending) {
-    entry.completion({.query = query, .status = absl::UnavailableError("the sidecar stops; ask again when it is back"), .value = {}, .page = {}},
-                     std::move(entry.source));
+    engine::QueryAnswered answer;
+    answer.query = query;
+    answer.status = absl::UnavailableError("the sidecar stops; ask again when it is back");
+    entry.completion(std::move(answer), std::move(entry.source));
   }
 }
 
@@ -154,8 +156,14 @@ void Queries::GetKey(store::StoreIndex store, Bytes key, std::optional<TaskId> t
 
 void Queries::Scan(TaskId task, store::ScanRequest range, std::function<void(absl::StatusOr<server::ScanAnswer>)> done) {
   if (const absl::Status status = Check(task); !status.ok()) return done(status);
-  const absl::StatusOr<engine::QueryId> query = Expect(task, [done](engine::QueryAnswered answer, server::AnswerSource source) {
+  const absl::StatusOr<engine::QueryId> query = Expect(task, [this, task, range, done](engine::QueryAnswered answer, server::AnswerSource source) {
     if (!answer.status.ok()) return done(answer.status);
+    if (answer.page.rows.empty() && answer.page.more && answer.cursor.has_value()) {
+      // Everything on the page was deleted since; the next one is asked for behind it, until there is a row or the end.
+      store::ScanRequest next = range;
+      next.after = *std::move(answer.cursor);
+      return Scan(task, std::move(next), done);
+    }
     done(server::ScanAnswer{.page = std::move(answer.page), .source = std::move(source)});
   });
   if (!query.ok()) return done(query.status());

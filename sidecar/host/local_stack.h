@@ -1,0 +1,82 @@
+#ifndef MILLSTREAM_SIDECAR_HOST_LOCAL_STACK_H_
+#define MILLSTREAM_SIDECAR_HOST_LOCAL_STACK_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/metrics.h"
+#include "common/log/embedded/embedded_log.h"
+#include "common/spec/manifest.h"
+#include "sidecar/host/data_folder.h"
+#include "sidecar/host/sidecar.h"
+#include "sidecar/server/http_endpoints.h"
+
+namespace millstream::host {
+
+struct LocalStackOptions {
+  std::string data;     // folder
+  std::string program;  // what others call this process while it holds the folder
+  std::vector<spec::Manifest> manifests;
+  std::vector<std::string> socket_paths;  // where workers connect, per manifest
+  std::optional<int> partitions;          // of input topics that have to be made
+  std::optional<std::string> http_address;  // unset: no HTTP
+  int http_port = 0;                        // 0: free ones; otherwise this one and the following ones
+  int64_t memory_bytes = 0;                 // 0: DefaultMemoryBytes
+  std::function<bool()> interrupted;        // ends the wait for a folder that a short command holds
+};
+
+// The sidecars of some processors on the embedded log of one data folder: lock, log, topics, sidecars, HTTP; in that order,
+// and back. Used by `millstream run` and `millstream-sidecar --data`. One thread.
+class LocalStack {
+ public:
+  struct Processor {
+    spec::Manifest manifest;
+    std::string socket_path;
+    int tasks = 0;
+    std::vector<int> output_partitions;
+    std::unique_ptr<MetricsRegistry> metrics;
+    std::unique_ptr<Sidecar> sidecar;
+    std::unique_ptr<server::HttpEndpoints> http;  // nullptr: off
+  };
+
+  // FAILED_PRECONDITION names who holds the folder, topics that do not fit, or a group of another processor.
+  static absl::StatusOr<std::unique_ptr<LocalStack>> Start(LocalStackOptions options);
+  ~LocalStack();
+
+  const DataFolder& folder() const { return *folder_; }
+  log::EmbeddedLog* log() { return log_.get(); }
+  std::vector<Processor>& processors() { return processors_; }
+  const std::vector<std::string>& created_topics() const { return created_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+  void BeginDrain(absl::Duration deadline);
+  bool drained() const;
+  // Ends every sidecar; call once, after the drain or instead of it. False if not everything was drained.
+  bool Stop();
+  // Calls of the log that never came back: with any the log cannot be closed, and the process must end by _Exit after Stop.
+  int stuck_calls() const;
+
+ private:
+  LocalStack() = default;
+  absl::Status OpenFolder(const LocalStackOptions& options);
+  absl::Status PrepareProcessors(LocalStackOptions* options);
+  absl::Status StartSidecar(Processor* processor, PreparedTopics topics);
+  absl::Status StartHttp(const LocalStackOptions& options, int index);
+
+  std::unique_ptr<DataFolder> folder_;
+  std::unique_ptr<log::EmbeddedLog> log_;
+  std::unique_ptr<store::StateEnvironment> environment_;
+  MemoryShares memory_;
+  std::vector<Processor> processors_;
+  std::vector<std::string> created_, warnings_;
+};
+
+}  // namespace millstream::host
+
+#endif  // MILLSTREAM_SIDECAR_HOST_LOCAL_STACK_H_

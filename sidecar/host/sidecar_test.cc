@@ -1,0 +1,253 @@
+#include "sidecar/host/sidecar.h"
+
+#include <charconv>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "common/log/embedded/embedded_log.h"
+#include "common/log/partitioner.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "common/spec/manifest.h"
+#include "sdk/cpp/worker.h"
+#include "sidecar/group/local_membership.h"
+
+namespace millstream::host {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kPartitions = 3;
+
+// A C++ worker on a thread of this process: counts per key, one output per record.
+class CountingWorker {
+ public:
+  explicit CountingWorker(const std::string& socket) : app_(Options(socket)) {
+    app_.On("in", [](worker::Context& ctx) -> absl::Status {
+      worker::Store counts = ctx.State("counts");
+      const auto before = counts.Get();
+      if (!before.ok()) return before.status();
+      int count = 0;
+      if (before->has_value()) std::from_chars((*before)->data(), (*before)->data() + (*before)->size(), count);
+      const std::string text = std::to_string(count + 1);
+      if (const absl::Status put = counts.Put(text); !put.ok()) return put;
+      return ctx.Emit("out", ctx.key(), text);
+    });
+    thread_ = std::thread([this] { (void)app_.Run(); });
+  }
+  ~CountingWorker() {
+    app_.Stop();
+    thread_.join();
+  }
+
+ private:
+  static worker::AppOptions Options(const std::string& socket) {
+    worker::AppOptions options;
+    options.socket_path = socket;
+    options.handle_signals = false;
+    return options;
+  }
+  worker::App app_;
+  std::thread thread_;
+};
+
+class SidecarTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = "/tmp/ms-sidecar-XXXXXX";  // short: the socket is in it
+    root_ = mkdtemp(pattern.data());
+    auto log = log::EmbeddedLog::Open({.directory = root_ + "/log"});
+    ASSERT_TRUE(log.ok()) << log.status();
+    log_ = *std::move(log);
+    const spec::ParseResult parsed = spec::ParseManifests(
+        "apiVersion: millstream.dev/v1alpha1\nkind: StreamProcessor\nmetadata: {name: counting}\nspec:\n  inputs: [{topic: in}]\n"
+        "  stores: [{name: counts}]\n  outputs: [{topic: out, create: {partitions: 2}}]\n", "test.yaml");
+    ASSERT_TRUE(parsed.ok()) << spec::ToText(parsed.diagnostics);
+    spec_ = parsed.manifests[0].processor;
+  }
+  void TearDown() override {
+    Stop();
+    environment_.reset();
+    log_.reset();
+    std::filesystem::remove_all(root_);
+  }
+
+  absl::Status Start() {
+    auto report = PrepareTopics(&log_->admin(), {&spec_}, {.partitions = kPartitions});
+    if (!report.ok()) return report.status();
+    environment_ = std::make_unique<store::StateEnvironment>(store::StateMemory{.block_cache_bytes = 8 << 20, .memtable_bytes = 16 << 20});
+    metrics_ = NewMetricsRegistry();
+    SidecarOptions options;
+    options.spec = spec_;
+    options.topics = report->processors[0];
+    options.state_directory = root_ + "/state";
+    options.socket_path = root_ + "/w.sock";
+    options.instance_id = "test";
+    options.memory = SplitMemory(256 << 20, 1);
+    const auto membership = [this](group::MembershipEvents* events) {
+      return group::NewLocalMembership({.tasks = kPartitions, .join = [this] { return log_->JoinGroup(spec_.group, "me"); },
+                                        .leave = [this](const log::GroupToken& token) { log_->LeaveGroup(token); }}, events);
+    };
+    auto sidecar = Sidecar::Start(std::move(options), log_.get(), environment_.get(), membership, &SystemClock(), metrics_.get());
+    if (!sidecar.ok()) return sidecar.status();
+    sidecar_ = *std::move(sidecar);
+    return absl::OkStatus();
+  }
+  void StartWorker() { worker_ = std::make_unique<CountingWorker>(root_ + "/w.sock"); }
+
+  // Orderly.
+  void Stop() {
+    if (sidecar_ != nullptr) {
+      sidecar_->BeginDrain(absl::Seconds(20));
+      EXPECT_TRUE(sidecar_->Stop(absl::Seconds(30)));
+    }
+    worker_.reset();
+    sidecar_.reset();
+  }
+
+  void Produce(const std::string& key, int times) {
+    auto writer = log_->NewPlainWriter();
+    std::vector<log::OutgoingRecord> records;
+    for (int i = 0; i < times; ++i) {
+      records.push_back({.to = {"in", log::PartitionOfKey(log::KeyHash::kMurmur2, key, kPartitions)}, .timestamp_ms = i, .key = key, .value = "1", .headers = {}});
+    }
+    ASSERT_TRUE(writer->Append(std::move(records)).ok());
+    ASSERT_TRUE(writer->Flush().ok());
+  }
+
+  absl::StatusOr<MaybeBytes> Ask(const std::string& key) {
+    absl::Mutex mutex;
+    bool done = false;
+    absl::StatusOr<MaybeBytes> result = absl::UnknownError("no answer");
+    sidecar_->queries()->GetKey(0, key, std::nullopt, [&](absl::StatusOr<server::KeyAnswer> answer) {
+      absl::MutexLock lock(&mutex);
+      result = answer.ok() ? absl::StatusOr<MaybeBytes>(answer->value) : answer.status();
+      done = true;
+    });
+    absl::MutexLock lock(&mutex);
+    EXPECT_TRUE(mutex.AwaitWithTimeout(absl::Condition(&done), absl::Seconds(30)));
+    return result;
+  }
+  void WaitFor(const std::string& what, const std::function<bool()>& condition) {
+    for (int i = 0; i < 6000; ++i) {
+      if (condition()) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    FAIL() << what << "; last error: " << sidecar_->Status().engine.last_error;
+  }
+  void WaitForCount(const std::string& key, int count) {
+    WaitFor(key + " never counted to " + std::to_string(count), [&] {
+      const auto value = Ask(key);
+      return value.ok() && *value == std::to_string(count);
+    });
+  }
+  int64_t Outputs() {
+    int64_t records = 0;
+    auto reader = log_->NewReader({});
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(reader->Add({"out", Partition(i)}, Offset(0)).ok());
+    for (int ends = 0; ends < 2;) {
+      const auto events = reader->Poll(absl::Seconds(10));
+      EXPECT_TRUE(events.ok());
+      for (const log::ReaderEvent& event : *events) {
+        if (const auto* read = std::get_if<log::RecordsRead>(&event)) records += static_cast<int64_t>(read->records.size());
+        if (std::holds_alternative<log::EndOfPartition>(event)) ++ends;
+      }
+    }
+    return records;
+  }
+
+  std::string root_;
+  std::unique_ptr<log::EmbeddedLog> log_;
+  spec::StreamProcessorSpec spec_;
+  std::unique_ptr<store::StateEnvironment> environment_;
+  std::unique_ptr<MetricsRegistry> metrics_;
+  std::unique_ptr<Sidecar> sidecar_;
+  std::unique_ptr<CountingWorker> worker_;
+};
+
+TEST_F(SidecarTest, CountsExactlyOnceOverAnOrderlyRestart) {
+  Produce("a", 500);
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitForCount("a", 500);
+  Produce("b", 20);
+  WaitForCount("b", 20);
+  Stop();
+  Produce("a", 7);
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitForCount("a", 507);
+  EXPECT_EQ(Outputs(), 527);
+  EXPECT_EQ(sidecar_->Status().running, kPartitions);
+}
+
+TEST_F(SidecarTest, StateOnDiskThatIsLostComesBackFromTheChangelog) {
+  Produce("a", 100);
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitForCount("a", 100);
+  Stop();
+  environment_.reset();
+  std::filesystem::remove_all(root_ + "/state");
+  ASSERT_TRUE(Start().ok());
+  WaitForCount("a", 100);  // before any worker is there
+}
+
+TEST_F(SidecarTest, WithoutAWorkerItSaysSo) {
+  spec_.sidecar.workers.connect_timeout = absl::Milliseconds(10);
+  ASSERT_TRUE(Start().ok());
+  WaitFor("no WorkerNotConnected", [this] {
+    const SidecarStatus status = sidecar_->Status();
+    return !status.conditions.empty() && status.conditions[0].reason == "WorkerNotConnected" &&
+           status.conditions[0].message.find(root_ + "/w.sock") != std::string::npos;
+  });
+  EXPECT_TRUE(sidecar_->queries()->Health().ok);
+  EXPECT_FALSE(sidecar_->queries()->Readiness().ok);
+  StartWorker();
+  WaitFor("the condition stays", [this] { return sidecar_->Status().conditions.empty(); });
+}
+
+TEST_F(SidecarTest, StateWithoutOffsetsStopsTheTask) {
+  Produce("a", 10);
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitForCount("a", 10);
+  Stop();
+  const absl::Status deleted = log_->admin().DeleteGroup(spec_.group);
+  ASSERT_TRUE(deleted.ok()) << deleted;
+  ASSERT_TRUE(Start().ok());
+  WaitFor("no task stopped by OffsetsLost", [this] {
+    const SidecarStatus status = sidecar_->Status();
+    for (const Condition& condition : status.conditions) {
+      if (condition.message.find("OffsetsLost") != std::string::npos) return true;
+    }
+    return false;
+  });
+}
+
+TEST_F(SidecarTest, AGroupOfAnotherProcessorIsRefusedByName) {
+  Produce("a", 1);
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitForCount("a", 1);
+  Stop();
+  spec_.name = "other";  // the same group
+  const absl::Status refused = Start();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("GroupOwnedByAnother"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("local/default/counting"));
+}
+
+TEST_F(SidecarTest, StartFromLatestSkipsWhatWasThere) {
+  spec_.inputs[0].start_from.type = spec::StartFrom::Type::kLatest;
+  Produce("a", 10);
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitFor("tasks do not run", [this] { return sidecar_->Status().running == kPartitions; });
+  Produce("a", 3);
+  WaitForCount("a", 3);
+}
+
+}  // namespace
+}  // namespace millstream::host

@@ -1,0 +1,117 @@
+// millstream-sidecar: one processor beside its worker, as in a pod. Reads the manifest from a file and runs it on the embedded
+// log of a data folder; the worker is somebody else's process and connects to the socket.
+#include <poll.h>
+#include <signal.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "common/base/clock.h"
+#include "common/base/log_line.h"
+#include "common/base/strings.h"
+#include "sidecar/host/local_stack.h"
+
+// Two arenas are enough for a dozen threads, and an idle sidecar gives its memory back.
+extern "C" const char* malloc_conf;
+const char* malloc_conf = "narenas:2,dirty_decay_ms:2000,muzzy_decay_ms:0";
+
+namespace millstream {
+namespace {
+
+struct Options {
+  std::string manifest = "/etc/millstream/processor.yaml";
+  std::string data;
+  std::string socket = "/run/millstream/worker.sock";
+  std::string http_address = "127.0.0.1";
+  int http_port = 8080;
+  uint64_t memory = 0;
+  int grace = 30;
+  std::string log_format = "json";
+};
+
+volatile sig_atomic_t interrupted = 0;
+void OnSignal(int) { interrupted = 1; }
+
+int Fail(const absl::Status& status) {
+  LogError("the sidecar ends", {{"error", std::string(status.message())}});
+  return 1;
+}
+
+LogLevel LevelOf(spec::LogLevel level) {
+  switch (level) {
+    case spec::LogLevel::kDebug: return LogLevel::kDebug;
+    case spec::LogLevel::kInfo: return LogLevel::kInfo;
+    case spec::LogLevel::kWarn: return LogLevel::kWarning;
+    case spec::LogLevel::kError: return LogLevel::kError;
+  }
+  return LogLevel::kInfo;
+}
+
+int Run(const Options& options) {
+  const LogFormat format = options.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
+  SetLogging(LogLevel::kInfo, format);
+  const absl::StatusOr<spec::Manifest> manifest = spec::LoadOneManifest(options.manifest);
+  if (!manifest.ok()) return Fail(manifest.status());
+  SetLogging(LevelOf(manifest->processor.sidecar.log_level), format);
+
+  host::LocalStackOptions stack_options;
+  stack_options.data = options.data;
+  stack_options.program = "millstream-sidecar";
+  stack_options.manifests = {*manifest};
+  stack_options.socket_paths = {options.socket};
+  stack_options.http_address = options.http_address;
+  stack_options.http_port = options.http_port;
+  stack_options.memory_bytes = static_cast<int64_t>(options.memory);
+  stack_options.interrupted = [] { return interrupted != 0; };
+  const auto stack = host::LocalStack::Start(std::move(stack_options));
+  if (!stack.ok()) return Fail(stack.status());
+  LogInfo("the sidecar runs", {{"processor", manifest->processor.QualifiedName()}, {"socket", options.socket}});
+
+  while (interrupted == 0) poll(nullptr, 0, 1000);  // ends early with a signal
+  const absl::Duration deadline = SystemClock().Monotonic() + absl::Seconds(options.grace);
+  (*stack)->BeginDrain(absl::Seconds(options.grace));
+  while (!(*stack)->drained() && SystemClock().Monotonic() < deadline + absl::Seconds(1)) poll(nullptr, 0, 20);
+  const bool in_order = (*stack)->Stop();
+  LogInfo("the sidecar ends", {{"drained", in_order ? "yes" : "no"}});
+  if ((*stack)->stuck_calls() > 0) std::_Exit(1);  // the log cannot be closed under a call that never came back
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  signal(SIGPIPE, SIG_IGN);
+  struct sigaction action {};
+  action.sa_handler = OnSignal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+
+  Options options;
+  std::string kafka;
+  CLI::App app{"Millstream's sidecar: runs one processor for the worker that connects to its socket.", "millstream-sidecar"};
+  app.add_option("--manifest", options.manifest, "StreamProcessor, YAML or JSON")->capture_default_str();
+  app.add_option("--data", options.data, "Data folder with the embedded log");
+  app.add_option("--kafka", kafka, "Bootstrap servers (not supported yet)");
+  app.add_option("--socket", options.socket, "Where the worker connects")->envname("MILLSTREAM_SOCKET")->capture_default_str();
+  app.add_option("--http-address", options.http_address, "Where HTTP listens")->capture_default_str();
+  app.add_option("--http-port", options.http_port, "0: a free one")->check(CLI::Range(0, 65535))->capture_default_str();
+  app.add_option("--memory", options.memory, "Bound on the memory of this process; default: the cgroup's limit")->transform(CLI::AsSizeValue(false));
+  app.add_option("--grace", options.grace, "Seconds to finish what is in flight after SIGTERM")->check(CLI::Range(1, 3600))->capture_default_str();
+  app.add_option("--log-format", options.log_format, "json or text")->check(CLI::IsMember({"json", "text"}))->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (!kafka.empty() || options.data.empty()) {
+    std::cerr << "millstream-sidecar: running on Kafka is not supported yet; give --data DIR to run on the embedded log" << std::endl;
+    return 2;
+  }
+  return Run(options);
+}
+
+}  // namespace
+}  // namespace millstream
+
+int main(int argc, char** argv) { return millstream::Main(argc, argv); }
