@@ -152,6 +152,8 @@ absl::StatusOr<ProducerHandle> InitProducer(Core& core, const std::string& trans
   const ProducerHandle handle = NextEpoch(core, transactional_id, timeout, &set);
   absl::Status status = EndLeftOver(core, handle.producer.get(), deadline);
   if (status.ok()) status = core.storage->Write(set);
+  // INTERNAL: the storage has given up, and no retry will help.
+  if (absl::IsInternal(status)) return status;
   if (!status.ok()) return WithRecovery(status, Recovery::kRetry);
   return handle;
 }

@@ -199,7 +199,7 @@ class RocksStorage : public Storage {
 
   ~RocksStorage() override {
     if (db_ == nullptr) return;
-    db_->SyncWAL().PermitUncheckedError();
+    if (!failed_) db_->SyncWAL().PermitUncheckedError();  // a write-ahead log that failed must not be used again
     for (rocksdb::ColumnFamilyHandle* handle : handles_) db_->DestroyColumnFamilyHandle(handle);
     db_->Close().PermitUncheckedError();
   }
@@ -298,7 +298,7 @@ class RocksStorage : public Storage {
     if (!failed_) return absl::OkStatus();
     absl::MutexLock lock(&recovery_mutex_);
     if (!failed_) return absl::OkStatus();
-    if (SystemClock().Monotonic() < last_attempt_ + absl::Milliseconds(100)) return last_failure_;
+    if (hopeless_ || SystemClock().Monotonic() < last_attempt_ + absl::Milliseconds(100)) return last_failure_;
     return RecoverLocked();
   }
 
@@ -311,7 +311,13 @@ class RocksStorage : public Storage {
     }
     failed_ = !status.ok();
     last_attempt_ = SystemClock().Monotonic();
-    last_failure_ = FromRocks(status, "resume after a failed write", directory_);
+    hopeless_ = status.severity() >= rocksdb::Status::Severity::kFatalError;
+    if (hopeless_) {
+      last_failure_ = absl::InternalError(
+          StrCat("the log in ", directory_, " takes no writes until it is opened again (start the program again): ", status.ToString()));
+    } else {
+      last_failure_ = FromRocks(status, "resume after a failed write", directory_);
+    }
     return last_failure_;
   }
 
@@ -322,6 +328,7 @@ class RocksStorage : public Storage {
 
   absl::Mutex recovery_mutex_;
   std::atomic<bool> failed_ = false;
+  bool hopeless_ ABSL_GUARDED_BY(recovery_mutex_) = false;
   absl::Duration last_attempt_ ABSL_GUARDED_BY(recovery_mutex_) = -absl::InfiniteDuration();
   absl::Status last_failure_ ABSL_GUARDED_BY(recovery_mutex_);
 };

@@ -73,9 +73,11 @@ class BatchCursor {
 // under keys of its own. The segment, a number that grows with the whole log, comes first: what is appended sorts
 // behind what is there, so RocksDB moves old files down its levels without rewriting them. Thread-safe.
 //
-// After a failed write (disk full, I/O error) RocksDB refuses further ones; every Write and Sync then first tries to
-// make it writable again (at most every 100 ms) and succeeds as soon as the cause is gone.
-// Errors: RESOURCE_EXHAUSTED disk full; DATA_LOSS damage, naming the file; UNAVAILABLE other I/O errors.
+// After a failed write RocksDB refuses further ones. Every Write and Sync then first tries to make it writable again, at
+// most every 100 ms: that succeeds when a full disk has space again. Other errors of writes and syncs leave the state of
+// files in doubt; after one the log can be read but takes no writes until it is opened again.
+// Errors: RESOURCE_EXHAUSTED disk full; DATA_LOSS damage, naming the file; INTERNAL no writes until it is opened again;
+// UNAVAILABLE other I/O errors.
 class Storage {
  public:
   static absl::StatusOr<std::unique_ptr<Storage>> Open(const StorageOptions& options);
