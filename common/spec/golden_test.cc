@@ -81,6 +81,9 @@ struct Case {
   std::string generated;
 };
 
+// How GoogleTest shows a failed case.
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
 std::vector<Case> Cases() {
   if (!fs::exists(kFolder)) return {};  // not started in the root of the sources: the last tests say so
   std::vector<Case> cases;
