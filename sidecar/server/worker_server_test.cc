@@ -2,14 +2,13 @@
 
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <condition_variable>
-#include <fstream>
-#include <functional>
+#include <cstring>
 #include <map>
-#include <mutex>
 #include <random>
 #include <thread>
 
@@ -638,59 +637,40 @@ TEST_F(WorkerServerTest, FrameBeyondTheCapIsNotSent) {
   EXPECT_TRUE(absl::IsInvalidArgument(server_->Send(id, std::string(1005, 'x'))));
 }
 
-// --- The socket file.
+// --- Who may connect.
 
-TEST_F(WorkerServerTest, StaleSocketIsReplaced) {
-  {
-    auto stale = ListeningSocket::Listen(options_.socket_path, 0600);
-    ASSERT_EQ(stale.status(), absl::OkStatus());
-    // Leave the file behind, as a killed process does.
-    ASSERT_EQ(rename(options_.socket_path.c_str(), (folder_ + "/kept").c_str()), 0);
-    stale->Close();
-    ASSERT_EQ(rename((folder_ + "/kept").c_str(), options_.socket_path.c_str()), 0);
+TEST_F(WorkerServerTest, AnotherUserIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  options_.socket_mode = 0666;
+  Start();
+  ASSERT_EQ(chmod(folder_.c_str(), 0755), 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, options_.socket_path.c_str(), sizeof(address.sun_path) - 1);
+  int answer[2];
+  ASSERT_EQ(pipe(answer), 0);
+  const pid_t child = fork();
+  if (child == 0) {  // system calls only: the parent has threads
+    if (setuid(65534) != 0) _exit(1);
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) _exit(2);
+    char bytes[1000];
+    for (ssize_t count; (count = read(fd, bytes, sizeof(bytes))) > 0;) {
+      if (write(answer[1], bytes, static_cast<size_t>(count)) < 0) _exit(3);
+    }
+    _exit(0);
   }
-  Start();
-  ExpectServesOthers();
-}
-
-TEST_F(WorkerServerTest, SocketInUseIsRefused) {
-  Start();
-  Recorder events;
-  WorkerServer second(options_, &events, &SystemClock(), metrics_.get());
-  const absl::Status status = second.Start();
-  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(options_.socket_path));
-  ExpectServesOthers();
-}
-
-TEST_F(WorkerServerTest, AFileInTheWayIsKept) {
-  std::ofstream(options_.socket_path) << "precious";
-  WorkerServer server(options_, &events_, &SystemClock(), metrics_.get());
-  EXPECT_TRUE(absl::IsFailedPrecondition(server.Start()));
-  std::string content;
-  std::ifstream(options_.socket_path) >> content;
-  EXPECT_EQ(content, "precious");
-}
-
-TEST_F(WorkerServerTest, TooLongPath) {
-  options_.socket_path = folder_ + "/" + std::string(120, 'x');
-  WorkerServer server(options_, &events_, &SystemClock(), metrics_.get());
-  const absl::Status status = server.Start();
-  EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("107"));
-}
-
-TEST_F(WorkerServerTest, ModesOfFileAndFolder) {
-  const std::string outer = folder_;
-  options_.socket_path = outer + "/made/worker.sock";
-  Start();
-  struct stat info;
-  ASSERT_EQ(stat(options_.socket_path.c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777, 0600u);
-  ASSERT_EQ(stat((outer + "/made").c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777, 0700u);
-  server_->Stop("the test ends", absl::ZeroDuration());
-  rmdir((outer + "/made").c_str());
+  close(answer[1]);
+  std::string said;
+  char bytes[1000];
+  for (ssize_t count; (count = read(answer[0], bytes, sizeof(bytes))) > 0;) said.append(bytes, static_cast<size_t>(count));
+  close(answer[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_THAT(said, HasSubstr("NotAllowed"));
+  EXPECT_THAT(said, HasSubstr("user 65534"));
+  EXPECT_FALSE(server_->FirstError().ok());
 }
 
 }  // namespace
