@@ -423,6 +423,13 @@ void ScriptedMember::CrashSomeWorker() {
   if (!workers_.empty()) EndWorker(scene_->Pick(workers_.size()), false, "killed");
 }
 
+// The server's PING: a worker that is silent for long is closed, if no batch's deadline comes first.
+void ScriptedMember::CloseSilentWorkers() {
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i]->state() == ScriptedWorker::State::kHung && scene_->Pick(10) == 0) return EndWorker(i, false, "silent");
+  }
+}
+
 void ScriptedMember::HangSomeWorker() {
   if (!workers_.empty()) workers_[scene_->Pick(workers_.size())]->Hang();
 }

@@ -86,6 +86,7 @@ class ScriptedMember {
   void Post(Event event) { inbox_.push_back(std::move(event)); }
   void CrashSomeWorker();
   void HangSomeWorker();
+  void CloseSilentWorkers();
   void PartWithSomeWorker();
   void RepeatOldReply();
 

@@ -88,7 +88,7 @@ std::string ScriptedWorld::Run() {
   for (size_t seat = 0; seat < seats_.size(); ++seat) StartMember(seat);
   while (scene_.failure.empty() && !Finished()) {
     if (++steps_ > kMostSteps) {
-      scene_.Wrong(StrCat("no end after ", kMostSteps, " steps"));
+      scene_.Wrong(StrCat("no end after ", kMostSteps, " steps", Standing()));
       break;
     }
     Step();
@@ -96,6 +96,27 @@ std::string ScriptedWorld::Run() {
   if (scene_.failure.empty()) scene_.failure = Verify();
   if (scene_.failure.empty()) return "";
   return StrCat("seed ", options_.seed, ", step ", steps_, ": ", scene_.failure);
+}
+
+// Where everything stands, for a run that does not end.
+std::string ScriptedWorld::Standing() const {
+  std::string out = StrCat("; rebalancing ", rebalancing_, ", awaited ", awaited_.size(), ", draining ", draining_);
+  for (const auto& [task, inputs] : inputs_) {
+    const auto committed = scene_.log.Committed({"orders", Partition(task.value())});
+    const auto owner = owners_.at(task);
+    StrAppend(&out, "; task ", task.value(), " at ", committed ? committed->next.value() : -1, " of ", inputs.size(), ", owner ",
+              owner ? seats_[*owner].process->name() : "none");
+  }
+  for (const Seat& seat : seats_) {
+    StrAppend(&out, "; ", seat.id(), " joined ", seat.joined, " zombie ", seat.zombie, " leaving ", seat.leaving, " told ", seat.told.size());
+    if (!seat.process->running()) continue;
+    const EngineStatus status = seat.process->engine()->Status();
+    StrAppend(&out, " workers ", status.workers, " lag ", status.lag_records);
+    for (const TaskStatus& task : status.tasks) {
+      StrAppend(&out, " [", task.task.value(), " state ", static_cast<int>(task.state), " position ", task.inputs.empty() ? -1 : task.inputs[0].position.value(), " ", task.error, "]");
+    }
+  }
+  return out;
 }
 
 void ScriptedWorld::Produce() {
@@ -151,7 +172,9 @@ void ScriptedWorld::PassTime(bool idle) {
   scene_.clock.Advance(step);
   scene_.log.AbortOpenSince(scene_.clock.Monotonic() - scene_.options.spec.transaction.timeout);
   for (Seat& seat : seats_) {
-    if (seat.process->running()) seat.process->Post(Tick{});
+    if (!seat.process->running()) continue;
+    seat.process->Post(Tick{});
+    if (idle) seat.process->CloseSilentWorkers();
   }
 }
 
@@ -216,6 +239,8 @@ void ScriptedWorld::StartMember(size_t index) {
       if (owner == index) owner.reset();
       if (!owner) Give(task);
     }
+    const bool unplanned = std::any_of(owners_.begin(), owners_.end(), [](const auto& of) { return !of.second; });
+    if (unplanned && !rebalancing_) StartRebalance();
     return;
   }
   StartRebalance();

@@ -53,6 +53,7 @@ class ScriptedWorld {
     std::string id() const { return process->name() + "#" + std::to_string(id_number); }
   };
 
+  std::string Standing() const;
   void Produce();
   void Step();
   void Faults();
