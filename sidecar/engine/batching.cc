@@ -20,6 +20,7 @@ bool Single(const Task& task, const Item& item) { return item.record.offset < ta
 
 // Cuts the next batch and asks for its state: at once if none is out, else only when it will be a full one.
 void EngineImpl::Prepare(Task& task) {
+  if (task.leaving != Task::Leaving::kNo && !at_most_once_) return;
   if (task.prepared || task.queue.empty() || pipeline_.recovering() || now_ < task.wait_until || workers_.usable() == 0) return;
   if (overlay_pressure_) return;  // a prepared batch holds on to overlays
   if (task.in_flight) {

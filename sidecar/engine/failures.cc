@@ -28,7 +28,7 @@ void EngineImpl::WorkerGone(Worker& worker, bool crashed, const std::string& cau
     const std::unique_ptr<Batch> batch = std::move(task->in_flight);
     if (at_most_once_) continue;  // they had their one try
     if (crashed) Suspect(*task, *batch, cause);
-    if (task->leaving == Task::Leaving::kNo) ReturnItems(*task, *batch, 0);
+    ReturnItems(*task, *batch, 0);
   }
   for (auto& [id, task] : tasks_) {
     if (task->worker != worker.id) continue;

@@ -151,9 +151,10 @@ void EngineImpl::StageOutputs(const std::vector<protocol::OutputRecord>& outputs
   pipeline_.AddOutputs(now_, std::move(records), bytes, actions_);
 }
 
-// Items from `from` on are to be handled again, before everything else of the task.
+// Items from `from` on are to be handled again, before everything else of the task. Those of a task that is given up are its
+// next owner's: sending some of them after others were dropped would leave a gap.
 void EngineImpl::ReturnItems(Task& task, Batch& batch, size_t from) {
-  if (from >= batch.items.size()) return;
+  if (from >= batch.items.size() || (task.leaving != Task::Leaving::kNo && !at_most_once_)) return;
   DropPrepared(task);
   task.queue.PutBack({std::make_move_iterator(batch.items.begin() + static_cast<ptrdiff_t>(from)), std::make_move_iterator(batch.items.end())});
 }

@@ -67,6 +67,16 @@ TEST_F(SimulationTest, ExactlyOnceThreeMembers) {
   RunAll(options, 100);
 }
 
+// More of what hurts most: unknown outcomes, aborts, members taken for dead.
+TEST_F(SimulationTest, ExactlyOnceTroubled) {
+  WorldOptions options;
+  options.members = 2;
+  options.faults.commit_unknown = 0.2;
+  options.faults.call_abort = 0.02;
+  options.faults.expel = 0.004;
+  RunAll(options, 100);
+}
+
 TEST_F(SimulationTest, ExactlyOnceStops) {
   WorldOptions options;
   options.members = 2;

@@ -417,6 +417,7 @@ std::string ScriptedWorld::VerifyPartition(TaskId task) {
 
 std::string ScriptedWorld::CheckOutputs(TaskId task, const std::map<int64_t, std::string>& expected, std::vector<int64_t>* order) {
   std::map<int64_t, int> times;
+  std::map<int64_t, std::string> wrong;  // the first tells the most
   for (int partition = 0; partition < kOutputPartitions; ++partition) {
     std::map<std::string, int64_t> last;  // per key
     for (const log::Record& record : scene_.log.Read({"out", Partition(partition)}, Offset(0), SIZE_MAX, log::Isolation::kReadCommitted).records) {
@@ -428,7 +429,7 @@ std::string ScriptedWorld::CheckOutputs(TaskId task, const std::map<int64_t, std
       }
       auto value = expected.find(id);
       if (value == expected.end()) return StrCat("an output of record ", id, ", which has none");
-      if (value->second != *record.value) return StrCat("the output of record ", id, " is ", *record.value, " instead of ", value->second);
+      if (value->second != *record.value) wrong.try_emplace(id, *record.value);
       ++times[id];
       if (!record.key || options_.guarantee == spec::Guarantee::kAtLeastOnce) continue;
       auto [it, first] = last.try_emplace(*record.key, id);
@@ -437,6 +438,7 @@ std::string ScriptedWorld::CheckOutputs(TaskId task, const std::map<int64_t, std
     }
   }
   if (order != nullptr) return "";
+  if (!wrong.empty()) return StrCat("the output of record ", wrong.begin()->first, " is ", wrong.begin()->second, " instead of ", expected.at(wrong.begin()->first));
   for (const auto& [id, value] : expected) {
     if (times[id] == 0) return StrCat("the output of record ", id, " is missing");
     if (times[id] > 1 && options_.guarantee != spec::Guarantee::kAtLeastOnce) return StrCat("the output of record ", id, " came ", times[id], " times");

@@ -51,13 +51,23 @@ std::string Describe(const Event& event) {
                  [&](const RecordsRead& e) { out << "read task " << e.task << " " << e.records.size() << " records, next " << e.next << ", fetch " << e.fetch; },
                  [&](const EndOfInput& e) { out << "end of task " << e.task << " at " << e.position << ", fetch " << e.fetch; },
                  [&](const KeysRead& e) { out << "keys read " << e.read; },
-                 [&](const RangeScanned& e) { out << "scanned " << e.read << " " << e.page.rows.size() << " rows"; },
+                 [&](const RangeScanned& e) {
+                   out << "scanned " << e.read << (e.page.more ? " more" : "");
+                   for (const auto& [key, value] : e.page.rows) out << " " << key << "=" << value;
+                 },
                  [&](const StateApplied& e) { out << "applied " << e.apply << " " << e.status; },
                  [&](const WorkerConnected& e) { out << "worker " << e.worker << " connected"; },
                  [&](const WorkerSent& e) {
                    out << "worker " << e.worker << " sent kind " << e.message.index();
                    if (const auto* result = std::get_if<protocol::Result>(&e.message)) {
                      out << " RESULT " << result->seq << " done " << result->done << (result->failure ? " failure" : "");
+                   }
+                   if (const auto* get = std::get_if<protocol::Get>(&e.message)) out << " GET " << get->rid << " " << get->keys.at(0);
+                   if (const auto* scan = std::get_if<protocol::Scan>(&e.message)) {
+                     out << " SCAN " << scan->rid << " after " << (scan->cursor ? *scan->cursor : "nothing");
+                     for (const auto& [store, ops] : scan->new_ops) {
+                       for (const auto& op : ops) out << " " << store << "/" << op.key << "=" << op.value.value_or("null");
+                     }
                    }
                  },
                  [&](const WorkerDisconnected& e) { out << "worker " << e.worker << " gone, orderly " << e.orderly; },
@@ -99,6 +109,15 @@ std::string Describe(const Action& action) {
                    if (const auto* batch = std::get_if<protocol::Batch>(&*message)) {
                      out << " BATCH " << batch->seq << " task " << batch->task << " items " << batch->items.front().offset << "-"
                          << batch->items.back().offset << (batch->flags != 0 ? " trace" : "");
+                   }
+                   if (const auto* values = std::get_if<protocol::Values>(&*message)) {
+                     out << " VALUES " << values->rid << " " << values->error.value_or("");
+                     for (const MaybeBytes& value : values->values) out << " " << value.value_or("null");
+                   }
+                   if (const auto* rows = std::get_if<protocol::Rows>(&*message)) {
+                     out << " ROWS " << rows->rid << " " << rows->error.value_or("");
+                     for (const auto& [key, value] : rows->rows) out << " " << key << "=" << value;
+                     out << " cursor " << rows->cursor.value_or("null");
                    }
                  },
                  [&](const DropWorker& a) { out << "drop worker " << a.worker << " " << a.code << " " << a.message; },
