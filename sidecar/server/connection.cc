@@ -79,6 +79,7 @@ void Connection::NoteSent(std::string_view frame, absl::Duration now) {
   if (!head.has_value()) return;
   ledger_.Sent(*head);
   if (head->kind == protocol::Kind::kGoodbye) goodbye_ = true;
+  if (head->kind == protocol::Kind::kBatch) pinged_at_ = absl::InfiniteDuration();  // the batch's deadline holds instead
   // The worker may be deep in what was cancelled, and cannot answer before it is out of it.
   if (head->kind == protocol::Kind::kCancel) patient_until_ = now + batch_deadline_;
 }
@@ -126,10 +127,6 @@ Connection::Due Connection::CheckTime(absl::Duration now) {
     case Phase::kLeaving: return now >= leave_by_ ? Due::kDead : Due::kNothing;
     case Phase::kServing: break;
   }
-  if (ledger_.Busy()) {
-    pinged_at_ = absl::InfiniteDuration();  // the batch's deadline holds instead
-    return Due::kNothing;
-  }
   if (now < NextCheck()) return Due::kNothing;
   return pinged_at_ == absl::InfiniteDuration() ? Due::kPing : Due::kDead;
 }
@@ -140,7 +137,7 @@ absl::Duration Connection::NextCheck() const {
     case Phase::kLeaving: return leave_by_;
     case Phase::kServing: break;
   }
-  if (ledger_.Busy()) return absl::InfiniteDuration();  // its end is a frame, which brings us back
+  if (ledger_.Busy()) return absl::InfiniteDuration();  // the batch's deadline is the engine's
   if (pinged_at_ != absl::InfiniteDuration()) return pinged_at_ + options_.dead_after;
   return std::max(heard_at_ + options_.ping_after, patient_until_);
 }

@@ -526,6 +526,21 @@ TEST_F(WorkerServerTest, ABusyWorkerIsNotPinged) {
   events_.WaitMessages(1);
 }
 
+TEST_F(WorkerServerTest, AWorkerDeepInACancelledBatchIsLeftInPeaceForItsDeadline) {
+  options_.ping_after = absl::Milliseconds(20);
+  options_.dead_after = absl::Milliseconds(100);
+  events_.deadline_ms = 600;
+  Start();
+  auto [worker, id] = Join();
+  ASSERT_TRUE(std::holds_alternative<protocol::Ping>(*worker.Receive()));  // stays unanswered: a batch comes first
+  Deliver(worker, id, 5);
+  ASSERT_EQ(server_->Send(id, EncodeFrame(protocol::Cancel{5})), absl::OkStatus());
+  ASSERT_TRUE(std::holds_alternative<protocol::Cancel>(*worker.Receive()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(worker.Receive(absl::Milliseconds(400)).status()));
+  EXPECT_EQ(server_->connected_workers(), 1);
+  ExpectExpelled(worker, id, protocol::kUnresponsive);  // in the end it is
+}
+
 TEST_F(WorkerServerTest, HalfOpenConnectionIsEnded) {
   Start();
   auto [worker, id] = Join();
