@@ -22,6 +22,10 @@ std::string Names(const std::vector<Named>& things) {
   return names.empty() ? "none" : names;
 }
 
+// What an op or output takes in a frame beside its bytes, at most.
+constexpr size_t kEntryBytes = 48;
+constexpr size_t kHeaderBytes = 10;
+
 size_t SizeOf(MaybeView bytes) { return bytes.has_value() ? bytes->size() : 0; }
 
 }  // namespace
@@ -37,7 +41,9 @@ absl::StatusOr<std::string> BatchRun::Run(const protocol::Batch& batch) {
     }
     protocol::Failure failure;
     switch (HandleItem(&failure)) {
-      case ItemEnd::kDone: break;
+      case ItemEnd::kDone:
+        if (FrameIsFull()) return MakeResult(static_cast<uint32_t>(item_ + 1), std::nullopt);
+        break;
       case ItemEnd::kVoid: return void_;
       case ItemEnd::kFailed: return MakeResult(static_cast<uint32_t>(item_), std::move(failure));
     }
@@ -51,6 +57,7 @@ void BatchRun::Begin(const protocol::Batch& batch) {
   kept_.clear();
   key_index_.clear();
   outputs_.clear();
+  staged_bytes_ = 0;
   void_ = absl::OkStatus();
   extended_at_ = SystemClock().Monotonic();
   const size_t readable = welcome().stores.size() + welcome().joins.size() + welcome().lookups.size();
@@ -83,11 +90,19 @@ absl::Status BatchRun::SendExtendIfDue(size_t done) {
 BatchRun::ItemEnd BatchRun::HandleItem(protocol::Failure* failure) {
   for (StoreState& store : stores_) store.ops_at_item = store.ops.size();
   outputs_at_item_ = outputs_.size();
+  staged_bytes_at_item_ = staged_bytes_;
   output_failure_ = absl::OkStatus();
 
   const Handler* handler = session_->HandlerOf(item().input);
   const absl::Status status = handler != nullptr ? CallHandler(*handler) : absl::UnimplementedError("the program has no handler for this input");
   if (!void_.ok()) return ItemEnd::kVoid;
+  // The items before take at most half a frame (FrameIsFull), so this is about one item alone.
+  const size_t bytes = staged_bytes_ - staged_bytes_at_item_;
+  if (bytes > welcome().frame_cap / 2) {
+    FailOutput(absl::ResourceExhaustedError(
+                   StrCat("the writes and outputs of one record take ", bytes, " bytes; at most ", welcome().frame_cap / 2, " fit a frame")))
+        .IgnoreError();
+  }
   if (status.ok() && output_failure_.ok()) return ItemEnd::kDone;
 
   const absl::Status& cause = output_failure_.ok() ? status : output_failure_;
@@ -114,6 +129,7 @@ absl::Status BatchRun::CallHandler(const Handler& handler) {
 void BatchRun::DropItem() {
   for (StoreState& store : stores_) store.ops.resize(store.ops_at_item);
   outputs_.resize(outputs_at_item_);
+  staged_bytes_ = staged_bytes_at_item_;
 }
 
 std::string BatchRun::MakeResult(uint32_t done, std::optional<protocol::Failure> failure) {
@@ -243,6 +259,7 @@ absl::Status BatchRun::Write(int store, MaybeView other_key, MaybeView value) {
   slot->value = value.has_value() ? MaybeView(arena_.Copy(*value)) : std::nullopt;
   slot->last_op = static_cast<int32_t>(state.ops.size());
   state.ops.push_back({key, slot->value, static_cast<uint32_t>(item_)});
+  staged_bytes_ += key.size() + SizeOf(value) + kEntryBytes;
   return absl::OkStatus();
 }
 
@@ -295,6 +312,7 @@ absl::Status BatchRun::Emit(std::string_view output, MaybeView key, MaybeView va
     return FailOutput(absl::InvalidArgumentError(StrCat("timestamp ", timestamp, " of a record for output \"", output, "\" is outside ",
                                                         welcome().min_timestamp_ms, " to ", welcome().max_timestamp_ms)));
   }
+  staged_bytes_ += bytes + kEntryBytes + kHeaderBytes * options.headers.size();
   protocol::OutputRecord& record = outputs_.emplace_back();
   record.output = static_cast<uint32_t>(info - outputs.begin());
   if (key.has_value()) record.key = arena_.Copy(*key);

@@ -64,6 +64,8 @@ class BatchRun {
   // Takes back what the failed item staged.
   void DropItem();
   std::string MakeResult(uint32_t done, std::optional<protocol::Failure> failure);
+  // Effects of the items so far leave little room in a frame: the RESULT ends here, the rest of the batch is sent again.
+  bool FrameIsFull() const { return staged_bytes_ > session_->welcome().frame_cap / 2; }
 
   absl::Status CheckStore(int store, bool needs_record_key);
   // The slot of a key, made if it is new.
@@ -80,6 +82,8 @@ class BatchRun {
   absl::flat_hash_map<absl::string_view, uint32_t> key_index_;  // made when a handler first names another key
   std::vector<protocol::OutputRecord> outputs_;
   size_t outputs_at_item_ = 0;
+  size_t staged_bytes_ = 0;  // about what ops and outputs take in a frame
+  size_t staged_bytes_at_item_ = 0;
   std::string unknown_store_;
   absl::Status output_failure_;  // of the item at work
   absl::Status void_;            // not OK: the connection or the batch is over

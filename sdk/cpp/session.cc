@@ -150,9 +150,6 @@ absl::Status Session::RunFront() {
     if (!result.ok() && !absl::IsCancelled(result.status())) return result.status();
     if (result.ok()) frame = *std::move(result);
   }
-  if (frame.size() > welcome_.frame_cap + protocol::kFrameHeaderBytes) {
-    return absl::InternalError(StrCat("the effects of one batch take ", frame.size(), " bytes, more than a frame may have"));
-  }
   // A void batch is ended by an empty result.
   if (frame.empty()) {
     protocol::Result nothing;

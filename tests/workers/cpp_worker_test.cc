@@ -281,6 +281,27 @@ TEST_F(CppWorkerTest, FailureClasses) {
   }
 }
 
+TEST_F(CppWorkerTest, EffectsBeyondAFrameComeInParts) {
+  RunWith([](Context& ctx) -> absl::Status {
+    const std::string large(900'000, 'x');
+    const int outputs = *ctx.value() == "huge" ? 12 : 3;
+    for (int i = 0; i < outputs; ++i) {
+      if (absl::Status status = ctx.Emit("other", ctx.key(), large); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  });
+  Send(BatchFrame(1, {{"a", "1"}, {"a", "2"}, {"a", "3"}, {"a", "4"}, {"a", "5"}}));
+  const auto part = Expect<protocol::Result>();
+  EXPECT_EQ(part.done, 4u);  // four times three outputs are more than half a frame
+  EXPECT_FALSE(part.failure.has_value());
+  EXPECT_EQ(part.outputs.size(), 12u);
+  Send(BatchFrame(2, {{"a", "1"}, {"a", "huge"}}));
+  const auto failed = Expect<protocol::Result>();
+  EXPECT_EQ(failed.done, 1u);
+  EXPECT_EQ(failed.failure->failure_class, "Output");
+  EXPECT_EQ(failed.outputs.size(), 3u);
+}
+
 TEST_F(CppWorkerTest, InputWithoutHandlerFails) {
   RunWith(AppendHandler);
   Batch batch;
