@@ -23,7 +23,8 @@ class BenchLog {
     auto opened = EmbeddedLog::Open(options);
     MS_CHECK_OK(opened);
     log_ = *std::move(opened);
-    MS_CHECK_OK(log_->admin().CreateTopic({"changelog", partitions, -1, {{"cleanup.policy", "compact"}, {"min.cleanable.dirty.ratio", "1"}}}));
+    MS_CHECK_OK(log_->admin().CreateTopic(
+        {"changelog", partitions, -1, {{"cleanup.policy", "compact"}, {"min.cleanable.dirty.ratio", "1"}}}));
     MS_CHECK_OK(log_->admin().CreateTopic({"output", partitions, -1, {}}));
   }
   EmbeddedLog& operator*() { return *log_; }
@@ -66,7 +67,13 @@ void BM_AppendAndCommit(benchmark::State& state) {
   }
   state.SetItemsProcessed(records);
 }
-BENCHMARK(BM_AppendAndCommit)->Arg(1'000)->Arg(20'000)->Unit(benchmark::kMillisecond)->UseRealTime()->MeasureProcessCPUTime()->MinTime(2);
+BENCHMARK(BM_AppendAndCommit)
+    ->Arg(1'000)
+    ->Arg(20'000)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->MeasureProcessCPUTime()
+    ->MinTime(2);
 
 void BM_CommitOfOneRecord(benchmark::State& state) {
   BenchLog log(1);

@@ -24,7 +24,8 @@ struct TopicSpec {
 
 struct TopicInfo {
   std::string name;
-  std::string id;  // unique per creation: a re-created topic has another one. Empty where the log has none (Kafka < 2.8)
+  std::string
+      id;  // unique per creation: a re-created topic has another one. Empty where the log has none (Kafka < 2.8)
   int partitions = 0;
   std::map<std::string, std::string> config;  // in force, defaults included
 };
@@ -39,8 +40,8 @@ struct GroupInfo {
   std::vector<GroupMember> members;
 };
 
-// Topics, ends of partitions, and groups. Thread-safe; calls block up to `deadline` of the log's options (default 30 s).
-// NOT_FOUND names a topic that is not there, UNAVAILABLE means try again.
+// Topics, ends of partitions, and groups. Thread-safe; calls block up to `deadline` of the log's options (default 30
+// s). NOT_FOUND names a topic that is not there, UNAVAILABLE means try again.
 class Admin {
  public:
   virtual ~Admin() = default;
@@ -58,8 +59,8 @@ class Admin {
   // First offset whose timestamp is at or after `timestamp_ms`; the end if none.
   virtual absl::StatusOr<Offset> OffsetForTime(const TopicPartition& of, int64_t timestamp_ms) = 0;
 
-  // Offsets of the group; partitions without one are left out. Waits (bounded) while a transaction with offsets of any of
-  // them is pending, as Kafka's RequireStable does; DEADLINE_EXCEEDED names the partition then.
+  // Offsets of the group; partitions without one are left out. Waits (bounded) while a transaction with offsets of any
+  // of them is pending, as Kafka's RequireStable does; DEADLINE_EXCEEDED names the partition then.
   virtual absl::StatusOr<std::map<TopicPartition, GroupOffset>> StableGroupOffsets(
       const std::string& group, absl::Span<const TopicPartition> partitions) = 0;
   // Sets offsets outside of transactions; FAILED_PRECONDITION while the group has members.

@@ -38,7 +38,8 @@ uint32_t Murmur2(std::string_view bytes) {
     hash = hash * kMix ^ word * kMix;
   }
   if (!bytes.empty()) {
-    for (size_t i = bytes.size(); i-- > 0;) hash ^= static_cast<uint32_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+    for (size_t i = bytes.size(); i-- > 0;)
+      hash ^= static_cast<uint32_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
     hash *= kMix;
   }
   hash ^= hash >> 13;
@@ -62,8 +63,10 @@ Partition PartitionOfKey(KeyHash hash, std::string_view key, int partitions) {
   MS_CHECK(partitions > 0);
   switch (hash) {
     // Java's Utils.toPositive: the sign bit is masked away.
-    case KeyHash::kMurmur2: return Partition(static_cast<int32_t>((Murmur2(key) & 0x7fffffffu) % partitions));
-    case KeyHash::kCrc32: return Partition(static_cast<int32_t>(Crc32(key) % static_cast<uint32_t>(partitions)));
+    case KeyHash::kMurmur2:
+      return Partition(static_cast<int32_t>((Murmur2(key) & 0x7fffffffu) % partitions));
+    case KeyHash::kCrc32:
+      return Partition(static_cast<int32_t>(Crc32(key) % static_cast<uint32_t>(partitions)));
     case KeyHash::kFnv1a: {
       // Sarama and librdkafka: remainder of the signed value, its sign dropped afterwards.
       const int32_t remainder = static_cast<int32_t>(Fnv1a(key)) % partitions;

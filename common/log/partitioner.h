@@ -9,8 +9,8 @@
 
 namespace millstream::log {
 
-// How a record's key chooses its partition. All are those of clients in the field, so that a topic written by Millstream is
-// co-partitioned with topics written by them.
+// How a record's key chooses its partition. All are those of clients in the field, so that a topic written by
+// Millstream is co-partitioned with topics written by them.
 enum class KeyHash {
   kMurmur2,  // Java clients' default; librdkafka's murmur2 and murmur2_random; franz-go's default
   kCrc32,    // librdkafka's consistent and consistent_random
@@ -26,8 +26,8 @@ uint32_t Fnv1a(std::string_view bytes);
 // The partition of a key; the same for ever. Precondition: partitions > 0.
 Partition PartitionOfKey(KeyHash hash, std::string_view key, int partitions);
 
-// Chooses partitions for the records of one topic: by key, and in turn for those without one (null; an empty key is a key).
-// Thread-compatible.
+// Chooses partitions for the records of one topic: by key, and in turn for those without one (null; an empty key is a
+// key). Thread-compatible.
 class Partitioner {
  public:
   // Precondition: partitions > 0. `first` is where the turn begins; several writers choose different ones.

@@ -28,8 +28,8 @@ struct WriterOptions {
 // Writes records and group offsets in transactions, all or nothing for read_committed readers.
 //
 // Thread-compatible: one thread uses a writer; its calls block. Order of calls: Init, then any number of
-// Begin, Append*, Flush, SendOffsets?, (Commit | Abort). Append takes offsets at once, as in Kafka: records lie in the log,
-// invisible to read_committed readers, before the outcome is known.
+// Begin, Append*, Flush, SendOffsets?, (Commit | Abort). Append takes offsets at once, as in Kafka: records lie in the
+// log, invisible to read_committed readers, before the outcome is known.
 //
 // Every error carries a Recovery (common/base/status.h):
 //   kRetry     nothing happened, call again
@@ -59,8 +59,8 @@ class TransactionalWriter {
   virtual absl::Status Abort() = 0;
 };
 
-// Writes single records without a transaction, in order and without duplicates while it lives (Kafka: idempotent producer).
-// For AtLeastOnce outputs and `millstream produce`. Thread-compatible.
+// Writes single records without a transaction, in order and without duplicates while it lives (Kafka: idempotent
+// producer). For AtLeastOnce outputs and `millstream produce`. Thread-compatible.
 class PlainWriter {
  public:
   virtual ~PlainWriter() = default;

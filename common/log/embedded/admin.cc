@@ -87,8 +87,9 @@ absl::StatusOr<std::map<TopicPartition, GroupOffset>> EmbeddedAdmin::StableGroup
     if (!pending) return core_->groups.Offsets(group, partitions);
     const absl::Duration left = until - SystemClock().Monotonic();
     if (left <= absl::ZeroDuration()) {
-      return absl::DeadlineExceededError(StrCat("offsets of group ", group, " are not stable: a transaction with the one of ",
-                                                pending->ToString(), " is still open"));
+      return absl::DeadlineExceededError(StrCat("offsets of group ", group,
+                                                " are not stable: a transaction with the one of ", pending->ToString(),
+                                                " is still open"));
     }
     core_->transaction_ended.WaitWithTimeout(&core_->state_mutex, left);
   }
@@ -102,7 +103,8 @@ absl::Status EmbeddedAdmin::SetGroupOffsets(const std::string& group,
   {
     absl::MutexLock state_lock(&core_->state_mutex);
     if (core_->groups.HasMember(group)) {
-      return absl::FailedPreconditionError(StrCat("group ", group, " has members: stop them before its offsets are set"));
+      return absl::FailedPreconditionError(
+          StrCat("group ", group, " has members: stop them before its offsets are set"));
     }
     for (const auto& [partition, offset] : offsets) MS_RETURN_IF_ERROR(core_->FindLocked(partition).status());
     changes = core_->groups.Direct(group, offsets);
@@ -129,9 +131,11 @@ absl::Status EmbeddedAdmin::DeleteGroup(const std::string& group) {
   {
     absl::MutexLock state_lock(&core_->state_mutex);
     if (!core_->groups.Contains(group)) return absl::NotFoundError(StrCat("group ", group, " does not exist"));
-    if (core_->groups.HasMember(group)) return absl::FailedPreconditionError(StrCat("group ", group, " has members: stop them first"));
+    if (core_->groups.HasMember(group))
+      return absl::FailedPreconditionError(StrCat("group ", group, " has members: stop them first"));
     if (core_->groups.HasPending(group)) {
-      return absl::FailedPreconditionError(StrCat("a transaction with offsets of group ", group, " is open: end it first"));
+      return absl::FailedPreconditionError(
+          StrCat("a transaction with offsets of group ", group, " is open: end it first"));
     }
     for (const TopicPartition& partition : core_->groups.PartitionsOf(group)) DeleteGroupOffset(group, partition, &set);
   }

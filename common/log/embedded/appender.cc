@@ -24,9 +24,9 @@ int64_t SizeOf(const OutgoingRecord& record) {
 absl::Status Check(const OutgoingRecord& record, const PartitionState& partition) {
   const int64_t size = SizeOf(record);
   if (size > partition.config.max_message_bytes) {
-    return absl::InvalidArgumentError(
-        StrCat("record of ", size, " bytes with key ", record.key ? Readable(*record.key) : "null", " is too large for topic ",
-               record.to.topic, ", whose max.message.bytes is ", partition.config.max_message_bytes));
+    return absl::InvalidArgumentError(StrCat(
+        "record of ", size, " bytes with key ", record.key ? Readable(*record.key) : "null", " is too large for topic ",
+        record.to.topic, ", whose max.message.bytes is ", partition.config.max_message_bytes));
   }
   if (partition.config.compact && !record.key) {
     return absl::InvalidArgumentError(StrCat("record without a key for topic ", record.to.topic,
@@ -102,7 +102,8 @@ AppendPlan::Progress& AppendPlan::ProgressOf(const std::shared_ptr<PartitionStat
   return progress;
 }
 
-int64_t AppendPlan::Put(const std::shared_ptr<PartitionState>& partition, BatchHeader header, const std::string& payload) {
+int64_t AppendPlan::Put(const std::shared_ptr<PartitionState>& partition, BatchHeader header,
+                        const std::string& payload) {
   Progress& progress = ProgressOf(partition);
   const int64_t base = progress.next_offset;
   header.append_ms = now_ms_;
@@ -154,7 +155,8 @@ absl::Status AppendPlain(Core& core, absl::Span<PendingBatch> batches) {
   absl::MutexLock lock(&core.write_mutex);
   AppendPlan plan(&core, &set);
   for (PendingBatch& pending : batches) {
-    if (pending.partition->deleted) return absl::NotFoundError(StrCat("topic ", pending.partition->name.topic, " was deleted"));
+    if (pending.partition->deleted)
+      return absl::NotFoundError(StrCat("topic ", pending.partition->name.topic, " was deleted"));
     plan.Add(&pending);
   }
   MS_RETURN_IF_ERROR(core.storage->Write(set));

@@ -28,8 +28,8 @@ class RecordSorter {
  public:
   explicit RecordSorter(Core* core) : core_(core) {}
 
-  // NOT_FOUND for an unknown partition; INVALID_ARGUMENT for a record that is too large for its topic or lacks the key its
-  // compacted topic needs. Then no batch is left.
+  // NOT_FOUND for an unknown partition; INVALID_ARGUMENT for a record that is too large for its topic or lacks the key
+  // its compacted topic needs. Then no batch is left.
   absl::Status Sort(const std::vector<OutgoingRecord>& records);
   // Valid until the next Sort.
   absl::Span<PendingBatch> batches() { return absl::MakeSpan(batches_.data(), used_); }

@@ -20,8 +20,8 @@ namespace millstream::log::embedded {
 //   48 delete horizon | 56 bytes of the partition in this segment before this batch       (little-endian; u8, u32, i64)
 //
 // Payload, per record: varint gap to the offset after the record before, zigzag varint timestamp - base timestamp,
-// varint key length + 1 (0: null) and key, the same for the value, varint number of headers, then per header varint name
-// length, name, varint value length + 1 (0: null), value. The base offset is in the entry's key.
+// varint key length + 1 (0: null) and key, the same for the value, varint number of headers, then per header varint
+// name length, name, varint value length + 1 (0: null), value. The base offset is in the entry's key.
 enum class BatchKind : uint8_t { kRecords = 1, kCommitMarker = 2, kAbortMarker = 3 };
 
 inline constexpr size_t kBatchHeaderBytes = 64;

@@ -80,7 +80,11 @@ void DeletePartition(uint32_t uid, WriteSet* set) { set->DeleteMeta(UidKey('p', 
 void PutSegmentRef(uint32_t uid, const SegmentRef& ref, WriteSet* set) {
   std::string value;
   Packer pack(&value);
-  pack.Signed(ref.first_offset).Signed(ref.bytes).Signed(ref.dead).Signed(ref.max_timestamp_ms).Signed(ref.last_append_ms);
+  pack.Signed(ref.first_offset)
+      .Signed(ref.bytes)
+      .Signed(ref.dead)
+      .Signed(ref.max_timestamp_ms)
+      .Signed(ref.last_append_ms);
   set->PutMeta(SegmentKey(uid, ref.segment), value);
 }
 
@@ -118,7 +122,8 @@ void PutGroup(const std::string& group, Generation generation, WriteSet* set) {
 
 void DeleteGroup(const std::string& group, WriteSet* set) { set->DeleteMeta(TextKey('G', group)); }
 
-void PutGroupOffset(const std::string& group, const TopicPartition& partition, const GroupOffset& offset, WriteSet* set) {
+void PutGroupOffset(const std::string& group, const TopicPartition& partition, const GroupOffset& offset,
+                    WriteSet* set) {
   std::string value;
   Packer(&value).Signed(offset.next.value()).Text(offset.metadata);
   set->PutMeta(OffsetKey(group, partition), value);
@@ -218,21 +223,29 @@ bool ReadEntry(char kind, std::string_view key, Unpacker in, Catalog* catalog) {
       catalog->counters.next_uid = in.Varint();
       catalog->counters.next_producer = in.Signed();
       return in.ok();
-    case 't': return ReadTopic(key, in, catalog);
-    case 'p': return ReadPartition(key, in, catalog);
-    case 's': return ReadRef(key, in, catalog);
-    case 'x': return ReadAborted(key, in, catalog);
-    case 'o': return ReadOpen(key, in, catalog);
-    case 'P': return ReadProducer(key, in, catalog);
+    case 't':
+      return ReadTopic(key, in, catalog);
+    case 'p':
+      return ReadPartition(key, in, catalog);
+    case 's':
+      return ReadRef(key, in, catalog);
+    case 'x':
+      return ReadAborted(key, in, catalog);
+    case 'o':
+      return ReadOpen(key, in, catalog);
+    case 'P':
+      return ReadProducer(key, in, catalog);
     case 'G':
       catalog->groups[std::string(key)] = Generation(static_cast<int32_t>(in.Signed()));
       return in.ok();
-    case 'g': return ReadGroupOffset(key, in, catalog);
+    case 'g':
+      return ReadGroupOffset(key, in, catalog);
     case 'z':
       if (key.size() != 4) return false;
       catalog->dead_bytes[ReadBigEndian32(key)] = in.Signed();
       return in.ok();
-    default: return false;
+    default:
+      return false;
   }
 }
 

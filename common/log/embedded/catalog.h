@@ -14,8 +14,8 @@
 
 namespace millstream::log::embedded {
 
-// What the log keeps on disk beside the records: its meta entries. The first byte of a key tells the kind; integers in keys
-// are big-endian; values are packed (packing.h).
+// What the log keeps on disk beside the records: its meta entries. The first byte of a key tells the kind; integers in
+// keys are big-endian; values are packed (packing.h).
 //
 //   c                                    counters: next partition uid, next producer id
 //   t <name>                             topic: id, first partition uid, number of partitions, settings
@@ -73,7 +73,8 @@ void DeleteOpen(int64_t producer_id, uint32_t uid, WriteSet* set);
 void PutProducer(const ProducerEntry& entry, WriteSet* set);
 void PutGroup(const std::string& group, Generation generation, WriteSet* set);
 void DeleteGroup(const std::string& group, WriteSet* set);
-void PutGroupOffset(const std::string& group, const TopicPartition& partition, const GroupOffset& offset, WriteSet* set);
+void PutGroupOffset(const std::string& group, const TopicPartition& partition, const GroupOffset& offset,
+                    WriteSet* set);
 void DeleteGroupOffset(const std::string& group, const TopicPartition& partition, WriteSet* set);
 void PutDeadBytes(uint32_t segment, int64_t bytes, WriteSet* set);
 void DeleteDeadBytes(uint32_t segment, WriteSet* set);

@@ -73,7 +73,7 @@ class Compactor {
   // Batches that become one.
   struct Merge {
     BatchBuilder builder;
-    int64_t base = 0;  // of the first of them
+    int64_t base = 0;             // of the first of them
     std::vector<int64_t> others;  // bases of the rest
     int64_t end = 0;
     int64_t bytes = 0;          // what they take now
@@ -193,8 +193,8 @@ class Compactor {
   // A tombstone met for the first time stays delete.retention.ms from now: older values of its key are gone after this
   // pass, and a reader that has seen one has that long to see the tombstone too.
   void NoteTombstone(const BatchHeader& header) {
-    const int64_t horizon = header.delete_horizon_ms > 0 ? header.delete_horizon_ms
-                                                         : now_ms_ + partition_.config.delete_retention_ms;
+    const int64_t horizon =
+        header.delete_horizon_ms > 0 ? header.delete_horizon_ms : now_ms_ + partition_.config.delete_retention_ms;
     if (header.delete_horizon_ms == 0) merge_.changed = true;
     merge_.delete_horizon_ms = std::max(merge_.delete_horizon_ms, horizon);
   }

@@ -19,10 +19,11 @@ absl::Status CheckCurrent(const ProducerHandle& handle) {
   const bool expired = producer.expired_epoch == handle.epoch;
   return WithRecovery(
       absl::FailedPreconditionError(
-          expired ? StrCat("PRODUCER_FENCED: the transaction of ", producer.transactional_id, " was open for more than ",
-                           absl::FormatDuration(producer.timeout), " and was aborted; make a new writer")
-                  : StrCat("PRODUCER_FENCED: a newer writer with transactional id ", producer.transactional_id,
-                           " has taken over (epoch ", producer.epoch, ", this one has ", handle.epoch, ")")),
+          expired
+              ? StrCat("PRODUCER_FENCED: the transaction of ", producer.transactional_id, " was open for more than ",
+                       absl::FormatDuration(producer.timeout), " and was aborted; make a new writer")
+              : StrCat("PRODUCER_FENCED: a newer writer with transactional id ", producer.transactional_id,
+                       " has taken over (epoch ", producer.epoch, ", this one has ", handle.epoch, ")")),
       Recovery::kRecreate);
 }
 
@@ -105,8 +106,10 @@ absl::Status EndLeftOver(Core& core, Producer* producer, absl::Duration deadline
   }
   switch (state) {
     case Producer::State::kIdle:
-    case Producer::State::kCommitting: return absl::OkStatus();
-    case Producer::State::kOpen: return AbortNow(core, producer);
+    case Producer::State::kCommitting:
+      return absl::OkStatus();
+    case Producer::State::kOpen:
+      return AbortNow(core, producer);
     case Producer::State::kUnwritten:
       MS_RETURN_IF_ERROR(core.storage->Recover());
       return AbortNow(core, producer);
@@ -143,8 +146,8 @@ absl::StatusOr<ProducerHandle> InitProducer(Core& core, const std::string& trans
   if (transactional_id.empty() || timeout <= absl::ZeroDuration() || timeout > kLongestTimeout) {
     return WithRecovery(
         absl::InvalidArgumentError(StrCat("a transactional writer needs an id and a transaction timeout of at most ",
-                                          absl::FormatDuration(kLongestTimeout), "; got \"", transactional_id, "\" and ",
-                                          absl::FormatDuration(timeout))),
+                                          absl::FormatDuration(kLongestTimeout), "; got \"", transactional_id,
+                                          "\" and ", absl::FormatDuration(timeout))),
         Recovery::kRecreate);
   }
   WriteSet set = core.storage->NewWriteSet();
@@ -172,12 +175,14 @@ absl::Status AppendInTransaction(Core& core, const ProducerHandle& handle, absl:
   absl::flat_hash_map<const PartitionState*, bool> seen;
   for (PendingBatch& pending : batches) {
     if (pending.partition->deleted) {
-      return WithRecovery(absl::NotFoundError(StrCat("topic ", pending.partition->name.topic, " was deleted")), Recovery::kAbort);
+      return WithRecovery(absl::NotFoundError(StrCat("topic ", pending.partition->name.topic, " was deleted")),
+                          Recovery::kAbort);
     }
     pending.batch.header().transactional = true;
     pending.batch.header().producer_id = producer.id;
     plan.Add(&pending);
-    if (producer.first_offsets.contains(pending.partition) || !seen.try_emplace(pending.partition.get()).second) continue;
+    if (producer.first_offsets.contains(pending.partition) || !seen.try_emplace(pending.partition.get()).second)
+      continue;
     first_offsets.emplace_back(pending.partition, pending.base);
     PutOpen({producer.id, pending.partition->uid, pending.base}, &set);
   }
@@ -200,10 +205,11 @@ absl::Status SendOffsets(Core& core, const ProducerHandle& handle, const GroupTo
   MS_RETURN_IF_ERROR(CheckCurrent(handle));
   if (absl::Status status = core.groups.Check(token); !status.ok()) return WithRecovery(status, Recovery::kAbort);
   for (const auto& [partition, offset] : offsets) {
-    if (const auto found = core.FindLocked(partition); !found.ok()) return WithRecovery(found.status(), Recovery::kAbort);
+    if (const auto found = core.FindLocked(partition); !found.ok())
+      return WithRecovery(found.status(), Recovery::kAbort);
     if (offset.metadata.size() > kMostMetadataBytes) {
-      return WithRecovery(absl::InvalidArgumentError(StrCat("metadata of the offset of ", partition.ToString(), " in group ",
-                                                            token.group, " has ", offset.metadata.size(),
+      return WithRecovery(absl::InvalidArgumentError(StrCat("metadata of the offset of ", partition.ToString(),
+                                                            " in group ", token.group, " has ", offset.metadata.size(),
                                                             " bytes; at most ", kMostMetadataBytes, " are allowed")),
                           Recovery::kAbort);
     }

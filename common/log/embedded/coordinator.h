@@ -32,7 +32,8 @@ absl::Status AppendInTransaction(Core& core, const ProducerHandle& handle, absl:
 absl::Status SendOffsets(Core& core, const ProducerHandle& handle, const GroupToken& token,
                          absl::Span<const std::pair<TopicPartition, GroupOffset>> offsets);
 
-// Without a transaction (nothing appended, no offsets sent) they do nothing. A commit is on the disk when it returns OK.
+// Without a transaction (nothing appended, no offsets sent) they do nothing. A commit is on the disk when it returns
+// OK.
 absl::Status EndTransaction(Core& core, const ProducerHandle& handle, bool commit);
 
 // Aborts what is open for longer than its writer allowed, and fences that writer. Returns the first error.

@@ -15,7 +15,8 @@ absl::StatusOr<std::shared_ptr<PartitionState>> Core::FindLocked(const TopicPart
   const auto& partitions = topic->second->partitions;
   const int32_t number = name.partition.value();
   if (number < 0 || static_cast<size_t>(number) >= partitions.size()) {
-    return absl::NotFoundError(StrCat("topic ", name.topic, " has no partition ", number, " (it has ", partitions.size(), ")"));
+    return absl::NotFoundError(
+        StrCat("topic ", name.topic, " has no partition ", number, " (it has ", partitions.size(), ")"));
   }
   return partitions[number];
 }

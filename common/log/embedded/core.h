@@ -31,10 +31,10 @@ struct Topic {
 struct Producer {
   enum class State {
     kIdle,
-    kOpen,         // records or offsets have been appended
-    kCommitting,   // markers written, sync under way
-    kUnwritten,    // writing the markers failed: whether they are on disk is known after Storage::Recover
-    kUnsynced,     // markers written, sync failed: they are on disk after Storage::Recover
+    kOpen,        // records or offsets have been appended
+    kCommitting,  // markers written, sync under way
+    kUnwritten,   // writing the markers failed: whether they are on disk is known after Storage::Recover
+    kUnsynced,    // markers written, sync failed: they are on disk after Storage::Recover
   };
 
   std::string transactional_id;
@@ -43,13 +43,13 @@ struct Producer {
   int32_t expired_epoch = -1;  // the epoch that lost its transaction by timeout, for the message
   absl::Duration timeout;
   State state = State::kIdle;
-  absl::Duration opened_at;  // monotonic
+  absl::Duration opened_at;                                                     // monotonic
   absl::flat_hash_map<std::shared_ptr<PartitionState>, int64_t> first_offsets;  // of the transaction
   std::vector<OffsetChange> winning;  // kCommitting, kUnsynced: becomes visible at the end
 };
 
-// The state of an embedded log: the database and, in memory, topics, producers and groups. Its parts work on it under two
-// locks, taken in this order:
+// The state of an embedded log: the database and, in memory, topics, producers and groups. Its parts work on it under
+// two locks, taken in this order:
 //
 //   write_mutex  gives appends their order: held while offsets are taken and the write is made (no sync)
 //   state_mutex  guards everything in memory; never held during I/O. Readers take no other lock
@@ -64,7 +64,7 @@ struct Core {
   absl::Duration call_deadline = absl::Seconds(30);
 
   absl::Mutex maintenance_mutex ABSL_ACQUIRED_BEFORE(write_mutex);  // one maintenance at a time
-  std::atomic<bool> stopping = false;  // maintenance gives up early
+  std::atomic<bool> stopping = false;                               // maintenance gives up early
 
   absl::Mutex write_mutex ABSL_ACQUIRED_BEFORE(state_mutex);
   uint32_t segment ABSL_GUARDED_BY(write_mutex) = 1;

@@ -74,10 +74,10 @@ void Produce(EmbeddedLog& log, const GroupToken& token, int writer, int64_t numb
   }
 }
 
-TEST(Crash, DISABLED_Child) {
+TEST(ChildProcess, Produces) {
   std::istringstream argument(SpawnedSelf::Argument());
   std::string directory;
-  if (!(argument >> directory)) GTEST_SKIP() << "the child's part of the test below";
+  if (!(argument >> directory)) return;  // there is only something to do as the child of the test below
   auto log = OpenIn(directory);
   if (!log->admin().DescribeTopic("plain").ok()) {
     MS_CHECK_OK(log->admin().CreateTopic({"plain", kPartitions, -1, {}}));
@@ -150,7 +150,8 @@ class CrashTest : public testing::Test {
     for (int p = 0; p < kPartitions; ++p) {
       for (const TopicPartition& tp : {Plain(p), Compacted(p)}) {
         SCOPED_TRACE(tp.ToString());
-        ASSERT_EQ(*log.admin().EndOffset(tp, Isolation::kReadCommitted), *log.admin().EndOffset(tp, Isolation::kReadUncommitted));
+        ASSERT_EQ(*log.admin().EndOffset(tp, Isolation::kReadCommitted),
+                  *log.admin().EndOffset(tp, Isolation::kReadUncommitted));
         auto counts = Count(log, tp);
         for (int writer = 0; writer < kWriters; ++writer) {
           SCOPED_TRACE(StrCat("writer ", writer));
@@ -165,7 +166,8 @@ class CrashTest : public testing::Test {
           ASSERT_EQ(last + 1, next_[writer]);
           if (tp.topic == "compacted") continue;
           ASSERT_EQ(static_cast<int64_t>(of_writer.size()), last + 1);
-          for (const auto& [number, count] : of_writer) ASSERT_EQ(count, kRecordsPerPartition) << "transaction " << number;
+          for (const auto& [number, count] : of_writer)
+            ASSERT_EQ(count, kRecordsPerPartition) << "transaction " << number;
         }
       }
     }
@@ -195,7 +197,7 @@ TEST_F(CrashTest, KillAtRandomTimes) {
     std::string argument = folder.path();
     for (int writer = 0; writer < kWriters; ++writer) StrAppend(&argument, " ", next_[writer]);
     {
-      SpawnedSelf child("Crash.DISABLED_Child", argument);
+      SpawnedSelf child("ChildProcess.Produces", argument);
       std::string said = ReadFor(child.output(), absl::Milliseconds(100 + random() % 400));
       child.Kill();
       said += ReadFor(child.output(), absl::Milliseconds(20));

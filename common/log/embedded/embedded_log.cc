@@ -92,7 +92,8 @@ class EmbeddedLogImpl : public EmbeddedLog {
     };
     while (!stop_requested()) {
       const absl::Status status = embedded::RunMaintenance(core_, /*thorough=*/false);
-      if (!status.ok()) LogWarning("maintenance of the embedded log failed, it is tried again", {{"error", status.message()}});
+      if (!status.ok())
+        LogWarning("maintenance of the embedded log failed, it is tried again", {{"error", status.message()}});
     }
   }
 
@@ -108,7 +109,8 @@ class EmbeddedLogImpl : public EmbeddedLog {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<EmbeddedLog>> OpenLog(const EmbeddedLogOptions& options, const InternalOptions& internal) {
+absl::StatusOr<std::unique_ptr<EmbeddedLog>> OpenLog(const EmbeddedLogOptions& options,
+                                                     const InternalOptions& internal) {
   MS_ASSIGN_OR_RETURN(auto folder, Folder::Hold(options.directory));
   StorageOptions storage_options;
   storage_options.directory = folder->database();

@@ -40,7 +40,8 @@ class FailingFileSystem : public rocksdb::FileSystemWrapper {
                              rocksdb::IODebugContext* debug) override {
       rocksdb::IOStatus failure = system_->WriteFailure(name_);
       if (failure.ok()) return FSWritableFileOwnerWrapper::Append(data, options, debug);
-      FSWritableFileOwnerWrapper::Append(rocksdb::Slice(data.data(), data.size() / 2), options, debug).PermitUncheckedError();
+      FSWritableFileOwnerWrapper::Append(rocksdb::Slice(data.data(), data.size() / 2), options, debug)
+          .PermitUncheckedError();
       return failure;
     }
     rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,

@@ -85,7 +85,8 @@ absl::Status Folder::CheckFormat() {
   const std::string path = directory_ + "/FORMAT";
   if (!std::filesystem::exists(path)) {
     if (std::filesystem::exists(database())) {
-      return absl::DataLossError(StrCat(path, " is missing although ", database(), " exists: restore both, or remove both"));
+      return absl::DataLossError(
+          StrCat(path, " is missing although ", database(), " exists: restore both, or remove both"));
     }
     return WriteFileDurably(directory_, "FORMAT", StrCat(kFormatPrefix, kFormatVersion, "\n"));
   }
@@ -96,8 +97,8 @@ absl::Status Folder::CheckFormat() {
     return absl::DataLossError(StrCat(path, " is damaged: it reads \"", Readable(content), "\""));
   }
   if (version > kFormatVersion) {
-    return absl::FailedPreconditionError(StrCat(path, " says format ", version, "; this program reads up to ", kFormatVersion,
-                                                ": use a newer millstream, or another folder"));
+    return absl::FailedPreconditionError(StrCat(path, " says format ", version, "; this program reads up to ",
+                                                kFormatVersion, ": use a newer millstream, or another folder"));
   }
   return absl::OkStatus();
 }

@@ -27,8 +27,8 @@ absl::Status GroupTable::Check(const GroupToken& token) const {
   const bool member = it != groups_.end() && it->second.member == token.member_id;
   // Kafka takes a token without member and generation unfenced; here nobody gets past the fence.
   if (token.generation.value() >= 0 && !member) {
-    return absl::FailedPreconditionError(
-        StrCat("UNKNOWN_MEMBER_ID: \"", token.member_id, "\" is not a member of group ", token.group, "; join it again"));
+    return absl::FailedPreconditionError(StrCat("UNKNOWN_MEMBER_ID: \"", token.member_id,
+                                                "\" is not a member of group ", token.group, "; join it again"));
   }
   if (!member || it->second.generation != token.generation) {
     return absl::FailedPreconditionError(StrCat("ILLEGAL_GENERATION: group ", token.group, " is at generation ",

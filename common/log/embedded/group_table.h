@@ -16,8 +16,8 @@
 
 namespace millstream::log::embedded {
 
-// One offset on its way to a group. The offset appended last wins, not the one committed last: `sequence` is the order of
-// appending.
+// One offset on its way to a group. The offset appended last wins, not the one committed last: `sequence` is the order
+// of appending.
 struct OffsetChange {
   std::string group;
   TopicPartition partition;
@@ -47,7 +47,8 @@ class GroupTable {
                   absl::Span<const std::pair<TopicPartition, GroupOffset>> offsets);
   bool HasPending(int64_t producer_id) const { return pending_.contains(producer_id); }
   bool HasPending(const std::string& group) const;
-  std::optional<TopicPartition> FirstPending(const std::string& group, absl::Span<const TopicPartition> partitions) const;
+  std::optional<TopicPartition> FirstPending(const std::string& group,
+                                             absl::Span<const TopicPartition> partitions) const;
   // The pending offsets that win over what is written already: what a commit puts on disk.
   std::vector<OffsetChange> Winning(int64_t producer_id) const;
   // Offsets set outside of transactions, as changes to be written and applied.
@@ -60,7 +61,8 @@ class GroupTable {
   // The transaction has ended.
   void DropPending(int64_t producer_id);
 
-  std::map<TopicPartition, GroupOffset> Offsets(const std::string& group, absl::Span<const TopicPartition> partitions) const;
+  std::map<TopicPartition, GroupOffset> Offsets(const std::string& group,
+                                                absl::Span<const TopicPartition> partitions) const;
   // Group and partition of every offset on the topic.
   std::vector<std::pair<std::string, TopicPartition>> OffsetsOn(const std::string& topic) const;
   // Forgets them.

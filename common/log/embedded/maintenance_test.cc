@@ -67,7 +67,8 @@ class Maintenance : public testing::Test {
   }
 
   // "offset:key=value" from the start (or `from`) to the end; the end as the last entry.
-  std::vector<std::string> Contents(const TopicPartition& of, Isolation isolation = Isolation::kReadCommitted, int64_t from = -1) {
+  std::vector<std::string> Contents(const TopicPartition& of, Isolation isolation = Isolation::kReadCommitted,
+                                    int64_t from = -1) {
     ReaderOptions options;
     options.isolation = isolation;
     auto reader = log_->NewReader(options);
@@ -85,7 +86,8 @@ class Maintenance : public testing::Test {
           return contents;
         }
         for (const Record& record : std::get<RecordsRead>(event).records) {
-          contents.push_back(StrCat(record.offset.value(), ":", record.key.value_or("null"), "=", record.value.value_or("null")));
+          contents.push_back(
+              StrCat(record.offset.value(), ":", record.key.value_or("null"), "=", record.value.value_or("null")));
         }
       }
     }
@@ -325,7 +327,8 @@ TEST_F(Compaction, AgreesWithAModel) {
     for (unsigned i = random() % 20 + 1; i > 0; --i) {
       const std::string key = StrCat("key", random() % 30);
       const bool tombstone = random() % 5 == 0;
-      records.push_back(To(tp, key, tombstone ? MaybeBytes() : MaybeBytes(StrCat(std::string(random() % 100, 'v'), round))));
+      records.push_back(
+          To(tp, key, tombstone ? MaybeBytes() : MaybeBytes(StrCat(std::string(random() % 100, 'v'), round))));
       if (commits) last[key] = {end, records.back().value.value_or("null")};
       ++end;
     }

@@ -51,7 +51,7 @@ struct ModelPartition {
 struct ModelWriter {
   std::unique_ptr<TransactionalWriter> writer;
   bool open = false;
-  std::vector<size_t> partitions;                         // touched by the transaction
+  std::vector<size_t> partitions;                          // touched by the transaction
   std::map<size_t, std::pair<uint64_t, int64_t>> pending;  // partition -> sequence, offset
 };
 
@@ -137,7 +137,8 @@ class ModelTest : public testing::TestWithParam<int> {
       std::vector<std::pair<size_t, std::string>> values;
       ASSERT_TRUE(writer->writer->Append(RandomRecords(&values)).ok());
       for (auto& [partition, value] : values) {
-        partitions_[partition].entries.push_back({value, false, static_cast<int>(writer - writers_.data()), Fate::kOpen});
+        partitions_[partition].entries.push_back(
+            {value, false, static_cast<int>(writer - writers_.data()), Fate::kOpen});
         auto& touched = writer->partitions;
         if (std::find(touched.begin(), touched.end(), partition) == touched.end()) touched.push_back(partition);
       }

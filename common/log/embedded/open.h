@@ -19,7 +19,8 @@ struct InternalOptions {
   int64_t segment_bytes = 64 << 20;
 };
 
-absl::StatusOr<std::unique_ptr<EmbeddedLog>> OpenLog(const EmbeddedLogOptions& options, const InternalOptions& internal);
+absl::StatusOr<std::unique_ptr<EmbeddedLog>> OpenLog(const EmbeddedLogOptions& options,
+                                                     const InternalOptions& internal);
 
 }  // namespace millstream::log::embedded
 

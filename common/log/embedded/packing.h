@@ -46,7 +46,8 @@ class Packer {
   std::string* out_;
 };
 
-// Takes them off again. After anything that is not there (or a malformed varint) ok() is false and values are zero/empty.
+// Takes them off again. After anything that is not there (or a malformed varint) ok() is false and values are
+// zero/empty.
 class Unpacker {
  public:
   explicit Unpacker(std::string_view bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}

@@ -14,7 +14,8 @@ bool Earlier(const AbortedTransaction& a, const AbortedTransaction& b) {
 
 bool AbortedIndex::Covers(int64_t producer_id, int64_t offset) const {
   if (entries_.empty()) return false;
-  const auto it = std::lower_bound(entries_.begin(), entries_.end(), AbortedTransaction{producer_id, 0, offset}, Earlier);
+  const auto it =
+      std::lower_bound(entries_.begin(), entries_.end(), AbortedTransaction{producer_id, 0, offset}, Earlier);
   return it != entries_.end() && it->producer_id == producer_id && it->first <= offset;
 }
 

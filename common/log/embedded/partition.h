@@ -12,7 +12,8 @@
 
 namespace millstream::log::embedded {
 
-// An aborted transaction's stretch of a partition: records of the producer from `first` to `last` (its marker) are void.
+// An aborted transaction's stretch of a partition: records of the producer from `first` to `last` (its marker) are
+// void.
 struct AbortedTransaction {
   int64_t producer_id = 0;
   int64_t first = 0;
@@ -45,7 +46,8 @@ struct SegmentRef {
   int64_t last_append_ms = 0;
 };
 
-// Told when what a reader may see of a partition has changed. Called with the log's state lock held: must not call back.
+// Told when what a reader may see of a partition has changed. Called with the log's state lock held: must not call
+// back.
 class PartitionWatcher {
  public:
   virtual ~PartitionWatcher() = default;
@@ -83,7 +85,9 @@ struct PartitionState {
 
   // First offset whose fate is not decided yet.
   int64_t LastStable() const;
-  int64_t End(Isolation isolation) const { return isolation == Isolation::kReadCommitted ? LastStable() : high_watermark; }
+  int64_t End(Isolation isolation) const {
+    return isolation == Isolation::kReadCommitted ? LastStable() : high_watermark;
+  }
   // Index of the ref that has `offset` or what follows it; refs.size() if there are none.
   size_t RefOf(int64_t offset) const;
   // On disk, without what was removed.

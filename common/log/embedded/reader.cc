@@ -9,7 +9,8 @@
 namespace millstream::log::embedded {
 namespace {
 
-// A poll gives way after so much scanned without a visible record (aborted stretches), so that Wake and others get a turn.
+// A poll gives way after so much scanned without a visible record (aborted stretches), so that Wake and others get a
+// turn.
 constexpr int64_t kMostBytesScanned = 8 << 20;
 
 int64_t CostOf(const Record& record) {
@@ -155,13 +156,15 @@ absl::StatusOr<std::vector<ReaderEvent>> EmbeddedReader::Poll(absl::Duration wai
     for (size_t left = ReadyCount(); left > 0 && bytes < options_.max_buffered_bytes; --left) {
       Source* source = NextReady(absl::ZeroDuration());
       if (source == nullptr) break;
-      if (!source->paused && !source->failed) bytes += Serve(source, std::min(options_.max_read_bytes, options_.max_buffered_bytes - bytes), &events);
+      if (!source->paused && !source->failed)
+        bytes += Serve(source, std::min(options_.max_read_bytes, options_.max_buffered_bytes - bytes), &events);
     }
     if (!events.empty()) break;
     const absl::Duration left = until - SystemClock().Monotonic();
     if (left <= absl::ZeroDuration()) break;
     if (Source* source = NextReady(left)) {
-      if (!source->paused && !source->failed) bytes += Serve(source, std::min(options_.max_read_bytes, options_.max_buffered_bytes - bytes), &events);
+      if (!source->paused && !source->failed)
+        bytes += Serve(source, std::min(options_.max_read_bytes, options_.max_buffered_bytes - bytes), &events);
       if (!events.empty() && bytes >= options_.max_buffered_bytes) break;
     }
   }
@@ -171,12 +174,14 @@ absl::StatusOr<std::vector<ReaderEvent>> EmbeddedReader::Poll(absl::Duration wai
 EmbeddedReader::View EmbeddedReader::Look(const Source& source) {
   absl::MutexLock lock(&core_->state_mutex);
   const PartitionState& partition = *source.partition;
-  View view{partition.deleted, partition.start, partition.End(options_.isolation), partition.high_watermark, partition.aborted};
+  View view{partition.deleted, partition.start, partition.End(options_.isolation), partition.high_watermark,
+            partition.aborted};
   const size_t ref = partition.RefOf(source.position);
   if (ref == partition.refs.size()) return view;
   view.has_segment = true;
   view.segment = partition.refs[ref].segment;
-  view.next_segment_offset = ref + 1 < partition.refs.size() ? partition.refs[ref + 1].first_offset : view.high_watermark;
+  view.next_segment_offset =
+      ref + 1 < partition.refs.size() ? partition.refs[ref + 1].first_offset : view.high_watermark;
   return view;
 }
 
@@ -190,8 +195,8 @@ int64_t EmbeddedReader::Serve(Source* source, int64_t limit, std::vector<ReaderE
   const auto check = [&](const View& view, int64_t position) {
     if (view.deleted) return absl::NotFoundError(StrCat("topic ", name.topic, " was deleted"));
     if (position >= view.start && position <= view.high_watermark) return absl::OkStatus();
-    return absl::OutOfRangeError(StrCat("offset ", position, " of ", name.ToString(), " is not there: it has ", view.start,
-                                        " to ", view.high_watermark));
+    return absl::OutOfRangeError(StrCat("offset ", position, " of ", name.ToString(), " is not there: it has ",
+                                        view.start, " to ", view.high_watermark));
   };
   const int64_t started_at = source->position;
   View view = Look(*source);
@@ -223,7 +228,8 @@ int64_t EmbeddedReader::Serve(Source* source, int64_t limit, std::vector<ReaderE
   return bytes;
 }
 
-absl::Status EmbeddedReader::ReadRecords(Source* source, const View& view, int64_t limit, RecordsRead* read, int64_t* bytes) {
+absl::Status EmbeddedReader::ReadRecords(Source* source, const View& view, int64_t limit, RecordsRead* read,
+                                         int64_t* bytes) {
   const bool committed_only = options_.isolation == Isolation::kReadCommitted;
   if (!view.has_segment) {
     source->position = view.end;
@@ -243,8 +249,8 @@ absl::Status EmbeddedReader::ReadRecords(Source* source, const View& view, int64
     const BatchHeader& header = batch.header();
     const int64_t last = base + header.last_delta;
     if (last < source->position) continue;
-    const bool visible = !header.control() && !(committed_only && header.transactional &&
-                                                view.aborted->Covers(header.producer_id, base));
+    const bool visible = !header.control() &&
+                         !(committed_only && header.transactional && view.aborted->Covers(header.producer_id, base));
     if (visible && !TakeBatch(source, base, limit, &batch, read, bytes)) return absl::OkStatus();
     MS_RETURN_IF_ERROR(batch.status());
     source->position = last + 1;

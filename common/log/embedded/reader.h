@@ -14,8 +14,9 @@
 
 namespace millstream::log::embedded {
 
-// Reads straight from the database when polled: nothing is fetched ahead, so nothing of an old position can arrive after a
-// Seek. Appends put a partition into the queue of those worth looking at, so a poll costs nothing for the idle ones.
+// Reads straight from the database when polled: nothing is fetched ahead, so nothing of an old position can arrive
+// after a Seek. Appends put a partition into the queue of those worth looking at, so a poll costs nothing for the idle
+// ones.
 class EmbeddedReader : public Reader {
  public:
   EmbeddedReader(Core* core, const ReaderOptions& options);

@@ -27,7 +27,8 @@ absl::Status FindEnd(Storage& storage, int64_t least_end, PartitionState* partit
     if (!batch.ok()) return Annotate(batch.status(), StrCat("end of ", partition->name.ToString()));
     end = std::max(end, cursor.base() + batch->header().last_delta + 1);
     if (ref == partition->refs.rbegin()) {
-      // The figures of the last ref are not written yet: those of its last batch tell. The highest timestamp is unknown.
+      // The figures of the last ref are not written yet: those of its last batch tell. The highest timestamp is
+      // unknown.
       ref->bytes = batch->header().segment_bytes_before + static_cast<int64_t>(cursor.value().size());
       ref->max_timestamp_ms = INT64_MAX;
       ref->last_append_ms = batch->header().append_ms;

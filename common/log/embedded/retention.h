@@ -8,8 +8,8 @@
 
 namespace millstream::log::embedded {
 
-// Removes what retention.ms and retention.bytes do not keep, from the start of the partition, whole batches at a time and
-// never beyond the last stable offset. Requires maintenance_mutex.
+// Removes what retention.ms and retention.bytes do not keep, from the start of the partition, whole batches at a time
+// and never beyond the last stable offset. Requires maintenance_mutex.
 absl::Status ApplyRetention(Core& core, const std::shared_ptr<PartitionState>& partition);
 
 }  // namespace millstream::log::embedded

@@ -12,9 +12,9 @@
 
 namespace millstream::log::embedded {
 
-// This test program, run again as a child that executes one test named DISABLED_<something>; it is told `argument` in the
-// environment and writes to the pipe whose reading end is `output`. (A bare fork would lack RocksDB's threads.) Killed,
-// if it still runs, and waited for at the end.
+// This test program, run again as a child that executes one test, which does nothing elsewhere; it is told `argument`
+// in the environment and writes to the pipe whose reading end is `output`. (A bare fork would lack RocksDB's threads.)
+// Killed, if it still runs, and waited for at the end.
 class SpawnedSelf {
  public:
   SpawnedSelf(const std::string& test, const std::string& argument) {
@@ -28,7 +28,7 @@ class SpawnedSelf {
       setenv("MILLSTREAM_TEST_OUTPUT", std::to_string(ends[1]).c_str(), 1);
       const std::string filter = "--gtest_filter=" + test;
       dup2(STDERR_FILENO, STDOUT_FILENO);
-      execl("/proc/self/exe", "child", filter.c_str(), "--gtest_also_run_disabled_tests", "--gtest_brief=1", nullptr);
+      execl("/proc/self/exe", "child", filter.c_str(), "--gtest_brief=1", nullptr);
       _exit(127);
     }
     close(ends[1]);

@@ -46,8 +46,8 @@ rocksdb::Slice ToSlice(std::string_view bytes) { return {bytes.data(), bytes.siz
 rocksdb::Slice ToSlice(const BatchKey& key) { return {key.data(), key.size()}; }
 std::string_view ToView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
 
-// RocksDB's own log: warnings go to our debug lines. Remembers the last write-ahead log it found damaged ("FILE: dropping N
-// bytes; why"), since the status does not name it.
+// RocksDB's own log: warnings go to our debug lines. Remembers the last write-ahead log it found damaged ("FILE:
+// dropping N bytes; why"), since the status does not name it.
 class Notices : public rocksdb::Logger {
  public:
   Notices() : rocksdb::Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
@@ -75,7 +75,8 @@ class Notices : public rocksdb::Logger {
 absl::Status FromRocks(const rocksdb::Status& status, std::string_view doing, std::string_view directory) {
   if (status.ok()) return absl::OkStatus();
   // Before it gives up on a missing table RocksDB looks for it under LevelDB's ending, and reports that name.
-  const std::string what = StrCat(doing, " in ", directory, ": ", absl::StrReplaceAll(status.ToString(), {{".ldb:", ".sst:"}}));
+  const std::string what =
+      StrCat(doing, " in ", directory, ": ", absl::StrReplaceAll(status.ToString(), {{".ldb:", ".sst:"}}));
   if (status.IsCorruption()) return absl::DataLossError(what);
   if (status.IsNoSpace()) return absl::ResourceExhaustedError(StrCat("disk full, free some space and repeat: ", what));
   if (status.IsPathNotFound() || (status.IsIOError() && status.ToString().find("No such file") != std::string::npos)) {
@@ -103,7 +104,8 @@ rocksdb::DBOptions DatabaseOptions(const StorageOptions& options, std::shared_pt
   return db;
 }
 
-rocksdb::ColumnFamilyOptions FamilyOptions(const StorageOptions& options, const std::shared_ptr<rocksdb::Cache>& cache) {
+rocksdb::ColumnFamilyOptions FamilyOptions(const StorageOptions& options,
+                                           const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = cache;
   table.block_size = 16 << 10;
@@ -189,7 +191,9 @@ int64_t BatchCursor::base() const {
   return static_cast<int64_t>(ReadBigEndian64(ToView(rep_->iterator->key()).substr(8)));
 }
 std::string_view BatchCursor::value() const { return ToView(rep_->iterator->value()); }
-absl::Status BatchCursor::status() const { return FromRocks(rep_->iterator->status(), "read records", rep_->directory); }
+absl::Status BatchCursor::status() const {
+  return FromRocks(rep_->iterator->status(), "read records", rep_->directory);
+}
 
 class RocksStorage : public Storage {
  public:
@@ -213,7 +217,7 @@ class RocksStorage : public Storage {
     rocksdb::ColumnFamilyOptions meta = FamilyOptions(options, cache);
     meta.write_buffer_size = std::min<size_t>(meta.write_buffer_size, 2 << 20);
     const std::vector<rocksdb::ColumnFamilyDescriptor> families = {{rocksdb::kDefaultColumnFamilyName, meta},
-                                                                    {"records", records}};
+                                                                   {"records", records}};
     rocksdb::DB* db = nullptr;
     const rocksdb::Status status = rocksdb::DB::Open(db_options, directory_, families, &handles_, &db);
     db_.reset(db);
@@ -314,7 +318,8 @@ class RocksStorage : public Storage {
     hopeless_ = status.severity() >= rocksdb::Status::Severity::kFatalError;
     if (hopeless_) {
       last_failure_ = absl::InternalError(
-          StrCat("the log in ", directory_, " takes no writes until it is opened again (start the program again): ", status.ToString()));
+          StrCat("the log in ", directory_,
+                 " takes no writes until it is opened again (start the program again): ", status.ToString()));
     } else {
       last_failure_ = FromRocks(status, "resume after a failed write", directory_);
     }

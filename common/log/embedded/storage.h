@@ -73,10 +73,10 @@ class BatchCursor {
 // under keys of its own. The segment, a number that grows with the whole log, comes first: what is appended sorts
 // behind what is there, so RocksDB moves old files down its levels without rewriting them. Thread-safe.
 //
-// After a failed write RocksDB refuses further ones. Every Write and Sync then first tries to make it writable again, at
-// most every 100 ms: that succeeds when a full disk has space again. Other errors of writes and syncs leave the state of
-// files in doubt; after one the log can be read but takes no writes until it is opened again.
-// Errors: RESOURCE_EXHAUSTED disk full; DATA_LOSS damage, naming the file; INTERNAL no writes until it is opened again;
+// After a failed write RocksDB refuses further ones. Every Write and Sync then first tries to make it writable again,
+// at most every 100 ms: that succeeds when a full disk has space again. Other errors of writes and syncs leave the
+// state of files in doubt; after one the log can be read but takes no writes until it is opened again. Errors:
+// RESOURCE_EXHAUSTED disk full; DATA_LOSS damage, naming the file; INTERNAL no writes until it is opened again;
 // UNAVAILABLE other I/O errors.
 class Storage {
  public:
@@ -93,8 +93,9 @@ class Storage {
 
   virtual BatchCursor NewCursor(uint32_t segment, uint32_t partition) = 0;
   // All meta entries whose key starts with `prefix`, in order; stops at the first error of `visit` and returns it.
-  virtual absl::Status ScanMeta(std::string_view prefix,
-                                const std::function<absl::Status(std::string_view key, std::string_view value)>& visit) = 0;
+  virtual absl::Status ScanMeta(
+      std::string_view prefix,
+      const std::function<absl::Status(std::string_view key, std::string_view value)>& visit) = 0;
   // Gives the disk space of deleted batches of the segment back.
   virtual absl::Status ReclaimSegment(uint32_t segment) = 0;
 };

@@ -19,24 +19,42 @@ constexpr int64_t kLargestMessageBytes = 128 << 20;
 
 const std::map<std::string, std::string>& Defaults() {
   static const auto* const defaults = new std::map<std::string, std::string>{
-      {"cleanup.policy", "delete"},          {"retention.ms", "604800000"},
-      {"retention.bytes", "-1"},             {"delete.retention.ms", "86400000"},
-      {"min.compaction.lag.ms", "0"},        {"min.cleanable.dirty.ratio", "0.5"},
-      {"max.message.bytes", "2097152"},      {"message.timestamp.type", "CreateTime"},
+      {"cleanup.policy", "delete"},     {"retention.ms", "604800000"},
+      {"retention.bytes", "-1"},        {"delete.retention.ms", "86400000"},
+      {"min.compaction.lag.ms", "0"},   {"min.cleanable.dirty.ratio", "0.5"},
+      {"max.message.bytes", "2097152"}, {"message.timestamp.type", "CreateTime"},
   };
   return *defaults;
 }
 
 // Settings of Kafka's topics without a meaning here.
 bool KnownToKafka(const std::string& name) {
-  static const auto* const known = new std::set<std::string>{
-      "compression.type", "compression.gzip.level", "compression.lz4.level", "compression.zstd.level",
-      "file.delete.delay.ms", "flush.messages", "flush.ms", "follower.replication.throttled.replicas",
-      "index.interval.bytes", "leader.replication.throttled.replicas", "local.retention.bytes", "local.retention.ms",
-      "max.compaction.lag.ms", "message.downconversion.enable", "message.format.version",
-      "message.timestamp.after.max.ms", "message.timestamp.before.max.ms", "message.timestamp.difference.max.ms",
-      "min.insync.replicas", "preallocate", "remote.storage.enable", "segment.bytes", "segment.index.bytes",
-      "segment.jitter.ms", "segment.ms", "unclean.leader.election.enable"};
+  static const auto* const known = new std::set<std::string>{"compression.type",
+                                                             "compression.gzip.level",
+                                                             "compression.lz4.level",
+                                                             "compression.zstd.level",
+                                                             "file.delete.delay.ms",
+                                                             "flush.messages",
+                                                             "flush.ms",
+                                                             "follower.replication.throttled.replicas",
+                                                             "index.interval.bytes",
+                                                             "leader.replication.throttled.replicas",
+                                                             "local.retention.bytes",
+                                                             "local.retention.ms",
+                                                             "max.compaction.lag.ms",
+                                                             "message.downconversion.enable",
+                                                             "message.format.version",
+                                                             "message.timestamp.after.max.ms",
+                                                             "message.timestamp.before.max.ms",
+                                                             "message.timestamp.difference.max.ms",
+                                                             "min.insync.replicas",
+                                                             "preallocate",
+                                                             "remote.storage.enable",
+                                                             "segment.bytes",
+                                                             "segment.index.bytes",
+                                                             "segment.jitter.ms",
+                                                             "segment.ms",
+                                                             "unclean.leader.election.enable"};
   return known->contains(name);
 }
 
@@ -74,7 +92,7 @@ absl::Status Apply(const std::string& name, const std::string& value, TopicConfi
   if (name == "min.cleanable.dirty.ratio") {
     double* ratio = &config->min_cleanable_dirty_ratio;
     return absl::SimpleAtod(value, ratio) && *ratio >= 0 && *ratio <= 1 ? absl::OkStatus()
-                                                                         : Bad(name, value, "a number from 0 to 1");
+                                                                        : Bad(name, value, "a number from 0 to 1");
   }
   if (name == "message.timestamp.type") {
     return value == "CreateTime" ? absl::OkStatus()
@@ -100,10 +118,12 @@ std::map<std::string, std::string> SettingsInForce(const std::map<std::string, s
 
 absl::Status CheckTopicName(const std::string& name) {
   const bool legal = std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
   });
   if (legal && !name.empty() && name.size() <= 249 && name != "." && name != "..") return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("topic name \"", Readable(name), "\" is not legal: 1 to 249 of letters, digits, "
+  return absl::InvalidArgumentError(StrCat("topic name \"", Readable(name),
+                                           "\" is not legal: 1 to 249 of letters, digits, "
                                            "'.', '_' and '-', and neither \".\" nor \"..\""));
 }
 

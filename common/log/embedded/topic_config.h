@@ -12,15 +12,16 @@ namespace millstream::log::embedded {
 
 // The settings of a topic the embedded log acts on, under Kafka's names.
 struct TopicConfig {
-  bool compact = false;             // cleanup.policy
-  bool remove_old = true;           // cleanup.policy: delete
-  int64_t retention_ms = 604'800'000;  // counted from the append, so that old event times are not removed at once; -1: for ever
-  int64_t retention_bytes = -1;     // per partition; -1: no bound
+  bool compact = false;    // cleanup.policy
+  bool remove_old = true;  // cleanup.policy: delete
+  int64_t retention_ms =
+      604'800'000;  // counted from the append, so that old event times are not removed at once; -1: for ever
+  int64_t retention_bytes = -1;  // per partition; -1: no bound
   int64_t delete_retention_ms = 86'400'000;
   int64_t min_compaction_lag_ms = 0;
   double min_cleanable_dirty_ratio = 0.5;
-  // Of key, value and headers of one record. Kafka's default (1,048,588) refuses a value of 1 MiB with any key; this one
-  // takes it.
+  // Of key, value and headers of one record. Kafka's default (1,048,588) refuses a value of 1 MiB with any key; this
+  // one takes it.
   int64_t max_message_bytes = 2 << 20;
 };
 

@@ -47,8 +47,8 @@ absl::Status CheckFree(const Core& core, const std::string& name) ABSL_SHARED_LO
 absl::Status CheckSpec(const TopicSpec& spec) {
   MS_RETURN_IF_ERROR(CheckTopicName(spec.name));
   if (spec.partitions < 1 || spec.partitions > kMostPartitions) {
-    return absl::InvalidArgumentError(StrCat("topic ", spec.name, ": ", spec.partitions, " partitions; 1 to ",
-                                             kMostPartitions, " are possible"));
+    return absl::InvalidArgumentError(
+        StrCat("topic ", spec.name, ": ", spec.partitions, " partitions; 1 to ", kMostPartitions, " are possible"));
   }
   if (spec.replication_factor == 1 || spec.replication_factor == -1) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat("topic ", spec.name, ": replication factor ", spec.replication_factor,
@@ -70,8 +70,8 @@ absl::Status CreateTopic(Core& core, const TopicSpec& spec) {
   topic->entry = {spec.name, NewTopicId(), core.counters.next_uid, static_cast<uint32_t>(spec.partitions), spec.config};
   core.counters.next_uid += spec.partitions;
   for (int i = 0; i < spec.partitions; ++i) {
-    topic->partitions.push_back(std::make_shared<PartitionState>(topic->entry.first_uid + i,
-                                                                 TopicPartition{spec.name, Partition(i)}, config));
+    topic->partitions.push_back(
+        std::make_shared<PartitionState>(topic->entry.first_uid + i, TopicPartition{spec.name, Partition(i)}, config));
   }
   PutCounters(core.counters, &set);
   PutTopic(topic->entry, &set);
@@ -103,7 +103,8 @@ absl::Status DeleteTopic(Core& core, const std::string& name) {
       DeleteSegmentRef(partition->uid, ref.segment, &set);
       PutDeadBytes(ref.segment, dead_bytes[ref.segment] += ref.bytes - ref.dead, &set);
     }
-    for (const AbortedTransaction& aborted : partition->aborted->Before(INT64_MAX)) DeleteAborted(partition->uid, aborted, &set);
+    for (const AbortedTransaction& aborted : partition->aborted->Before(INT64_MAX))
+      DeleteAborted(partition->uid, aborted, &set);
   }
   for (const auto& [group, partition] : offsets) DeleteGroupOffset(group, partition, &set);
   MS_RETURN_IF_ERROR(core.storage->Write(set));
@@ -120,7 +121,8 @@ absl::Status DeleteTopic(Core& core, const std::string& name) {
 }
 
 TopicInfo Describe(const Topic& topic) {
-  return {topic.entry.name, topic.entry.id, static_cast<int>(topic.entry.partitions), SettingsInForce(topic.entry.settings)};
+  return {topic.entry.name, topic.entry.id, static_cast<int>(topic.entry.partitions),
+          SettingsInForce(topic.entry.settings)};
 }
 
 }  // namespace millstream::log::embedded

@@ -10,9 +10,12 @@ absl::Status EmbeddedTransactionalWriter::Expect(State wanted, std::string_view 
   const std::string of = StrCat(call, " of ", options_.transactional_id);
   switch (state_) {
     case State::kUseless:
-    case State::kMustAbort: return Annotate(last_error_, StrCat(of, " after an earlier error"));
-    case State::kNew: return WithRecovery(absl::FailedPreconditionError(of + ": call Init first"), Recovery::kRecreate);
-    case State::kIdle: return WithRecovery(absl::FailedPreconditionError(of + ": call Begin first"), Recovery::kAbort);
+    case State::kMustAbort:
+      return Annotate(last_error_, StrCat(of, " after an earlier error"));
+    case State::kNew:
+      return WithRecovery(absl::FailedPreconditionError(of + ": call Init first"), Recovery::kRecreate);
+    case State::kIdle:
+      return WithRecovery(absl::FailedPreconditionError(of + ": call Begin first"), Recovery::kAbort);
     case State::kOpen:
       return WithRecovery(absl::FailedPreconditionError(of + ": a transaction is open already"), Recovery::kAbort);
   }
@@ -63,8 +66,8 @@ absl::StatusOr<AcknowledgedOffsets> EmbeddedTransactionalWriter::Flush() {
   return acknowledged_;
 }
 
-absl::Status EmbeddedTransactionalWriter::SendOffsets(const GroupToken& token,
-                                                      absl::Span<const std::pair<TopicPartition, GroupOffset>> offsets) {
+absl::Status EmbeddedTransactionalWriter::SendOffsets(
+    const GroupToken& token, absl::Span<const std::pair<TopicPartition, GroupOffset>> offsets) {
   MS_RETURN_IF_ERROR(Expect(State::kOpen, "send offsets"));
   return Note(embedded::SendOffsets(*core_, handle_, token, offsets), "send offsets");
 }

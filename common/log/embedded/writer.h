@@ -14,7 +14,8 @@ namespace millstream::log::embedded {
 // Appends go to the log within the call, so that there is no queue to wait for.
 class EmbeddedTransactionalWriter : public TransactionalWriter {
  public:
-  EmbeddedTransactionalWriter(Core* core, const WriterOptions& options) : core_(core), options_(options), sorter_(core) {}
+  EmbeddedTransactionalWriter(Core* core, const WriterOptions& options)
+      : core_(core), options_(options), sorter_(core) {}
 
   absl::Status Init() override;
   absl::Status Begin() override;

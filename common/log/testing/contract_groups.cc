@@ -195,8 +195,8 @@ TEST_P(LogContract, StaleTokensAreRefusedAndTheWriterGoesOn) {
   const GroupToken current = Join(group, "first");
   GroupToken stranger = current;
   stranger.member_id = "nobody";
-  for (const auto& [token, error] : std::vector<std::pair<GroupToken, std::string>>{
-           {old, "ILLEGAL_GENERATION"}, {stranger, "UNKNOWN_MEMBER_ID"}}) {
+  for (const auto& [token, error] :
+       std::vector<std::pair<GroupToken, std::string>>{{old, "ILLEGAL_GENERATION"}, {stranger, "UNKNOWN_MEMBER_ID"}}) {
     ASSERT_TRUE(writer->Begin().ok());
     // Members may have been given other ids by the log; only then is an old token one of an unknown member.
     const absl::Status status = writer->SendOffsets(token, offsets);

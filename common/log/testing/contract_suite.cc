@@ -43,11 +43,13 @@ std::string LogContract::MakeTopic(int partitions, std::map<std::string, std::st
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_TRUE(Eventually([&] {
     return admin().EndOffset({name, Partition(partitions - 1)}, Isolation::kReadCommitted).ok();
-  })) << name << " does not become ready";
+  })) << name
+      << " does not become ready";
   return name;
 }
 
-std::unique_ptr<TransactionalWriter> LogContract::MakeWriter(const std::string& transactional_id, absl::Duration timeout) {
+std::unique_ptr<TransactionalWriter> LogContract::MakeWriter(const std::string& transactional_id,
+                                                             absl::Duration timeout) {
   WriterOptions options;
   options.transactional_id = transactional_id;
   options.transaction_timeout = timeout;
@@ -156,7 +158,8 @@ void LogContract::ExpectEnd(const TopicPartition& of, Isolation isolation, int64
   EXPECT_TRUE(Eventually([&] {
     end = admin().EndOffset(of, isolation);
     return end.ok() && *end == Offset(expected);
-  })) << "end of " << of << ": expected " << expected << ", is " << (end.ok() ? StrCat(end->value()) : end.status().ToString());
+  })) << "end of "
+      << of << ": expected " << expected << ", is " << (end.ok() ? StrCat(end->value()) : end.status().ToString());
 }
 
 OutgoingRecord To(const TopicPartition& to, MaybeBytes key, MaybeBytes value, int64_t timestamp_ms) {

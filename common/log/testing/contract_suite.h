@@ -54,7 +54,8 @@ class LogContract : public testing::TestWithParam<ContractBackendFactory> {
   // Makes a topic and waits until it can be used.
   std::string MakeTopic(int partitions = 1, std::map<std::string, std::string> config = {});
   // A writer after Init, waiting as long as that takes.
-  std::unique_ptr<TransactionalWriter> MakeWriter(const std::string& transactional_id, absl::Duration timeout = absl::Seconds(15));
+  std::unique_ptr<TransactionalWriter> MakeWriter(const std::string& transactional_id,
+                                                  absl::Duration timeout = absl::Seconds(15));
   GroupToken Join(const std::string& group, const std::string& member = "member");
 
   // Appends and flushes; fails the test on errors. Returns the last acknowledged offset of the last record's partition.

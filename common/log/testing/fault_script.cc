@@ -62,7 +62,8 @@ Fault FaultyLog::Script::Arrive(Call call, const std::string& of) {
   if (striking == nullptr) return {};
   ++striking->strikes;
   const absl::Duration until = SystemClock().Monotonic() + striking->fault.delay;
-  for (absl::Duration left = striking->fault.delay; left > absl::ZeroDuration(); left = until - SystemClock().Monotonic()) {
+  for (absl::Duration left = striking->fault.delay; left > absl::ZeroDuration();
+       left = until - SystemClock().Monotonic()) {
     changed_.WaitWithTimeout(&mutex_, left);
   }
   ++striking->holding;

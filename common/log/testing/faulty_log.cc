@@ -120,7 +120,8 @@ class FaultyAdmin : public Admin {
   }
   absl::StatusOr<std::map<TopicPartition, GroupOffset>> StableGroupOffsets(
       const std::string& group, absl::Span<const TopicPartition> partitions) override {
-    return Strike(*script_, Call::kStableGroupOffsets, group, [&] { return under_->StableGroupOffsets(group, partitions); });
+    return Strike(*script_, Call::kStableGroupOffsets, group,
+                  [&] { return under_->StableGroupOffsets(group, partitions); });
   }
   absl::Status SetGroupOffsets(const std::string& group,
                                absl::Span<const std::pair<TopicPartition, GroupOffset>> offsets) override {
@@ -151,14 +152,18 @@ absl::Status IllegalGeneration() {
 absl::Status MayRetry(const std::string& what) { return WithRecovery(absl::UnavailableError(what), Recovery::kRetry); }
 
 FaultyLog::FaultyLog(Log* under)
-    : under_(under), script_(std::make_shared<Script>()), admin_(std::make_unique<FaultyAdmin>(&under->admin(), script_)) {}
+    : under_(under),
+      script_(std::make_shared<Script>()),
+      admin_(std::make_unique<FaultyAdmin>(&under->admin(), script_)) {}
 FaultyLog::~FaultyLog() { script_->ReleaseAll(); }
 
 int FaultyLog::Inject(Fault fault) { return script_->Inject(std::move(fault)); }
 void FaultyLog::Remove(int fault) { script_->Remove(fault); }
 void FaultyLog::Release(int fault) { script_->Release(fault); }
 int FaultyLog::Strikes(int fault) const { return script_->Strikes(fault); }
-bool FaultyLog::WaitUntilHeld(int fault, absl::Duration patience) const { return script_->WaitUntilHeld(fault, patience); }
+bool FaultyLog::WaitUntilHeld(int fault, absl::Duration patience) const {
+  return script_->WaitUntilHeld(fault, patience);
+}
 absl::Status FaultyLog::HappenNow(const std::string& transactional_id) { return script_->HappenNow(transactional_id); }
 void FaultyLog::NeverHappen(const std::string& transactional_id) { script_->NeverHappen(transactional_id); }
 void FaultyLog::FailPartition(const TopicPartition& partition, absl::Status status) {
@@ -169,7 +174,8 @@ std::unique_ptr<Reader> FaultyLog::NewReader(const ReaderOptions& options) {
   return std::make_unique<FaultyReader>(under_->NewReader(options), script_);
 }
 std::unique_ptr<TransactionalWriter> FaultyLog::NewTransactionalWriter(const WriterOptions& options) {
-  return std::make_unique<FaultyTransactionalWriter>(under_->NewTransactionalWriter(options), options.transactional_id, script_);
+  return std::make_unique<FaultyTransactionalWriter>(under_->NewTransactionalWriter(options), options.transactional_id,
+                                                     script_);
 }
 std::unique_ptr<PlainWriter> FaultyLog::NewPlainWriter() {
   return std::make_unique<FaultyPlainWriter>(under_->NewPlainWriter(), script_);

@@ -13,45 +13,63 @@ namespace millstream::log {
 
 // Every call a fault can be put on.
 enum class Call {
-  kInit, kBegin, kAppend, kFlush, kSendOffsets, kCommit, kAbort,  // TransactionalWriter
-  kPlainAppend, kPlainFlush,                                      // PlainWriter
-  kAdd, kPoll,                                                    // Reader
-  kListTopics, kDescribeTopic, kCreateTopic, kDeleteTopic, kStartOffset, kEndOffset, kOffsetForTime,  // Admin
-  kStableGroupOffsets, kSetGroupOffsets, kListGroups, kDeleteGroup,
+  kInit,
+  kBegin,
+  kAppend,
+  kFlush,
+  kSendOffsets,
+  kCommit,
+  kAbort,  // TransactionalWriter
+  kPlainAppend,
+  kPlainFlush,  // PlainWriter
+  kAdd,
+  kPoll,  // Reader
+  kListTopics,
+  kDescribeTopic,
+  kCreateTopic,
+  kDeleteTopic,
+  kStartOffset,
+  kEndOffset,
+  kOffsetForTime,  // Admin
+  kStableGroupOffsets,
+  kSetGroupOffsets,
+  kListGroups,
+  kDeleteGroup,
 };
 
 // What goes wrong, once or several times, with calls that match.
 struct Fault {
   Call call = Call::kCommit;
   // Transactional id, topic or group the call is about; empty: any.
-  std::string of;
+  std::string of = {};
   int skip = 0;   // matching calls let through first
   int times = 1;  // calls struck after those
 
   enum class When {
     kBefore,  // the call fails, and nothing has happened
     kAfter,   // it happens, and the caller gets the error: a lost answer
-    kLater,   // the caller gets the error, and it happens at HappenNow or right before the next Init of the transactional
-              // id, as a request still on its way. Writer calls only
+    kLater,   // the caller gets the error, and it happens at HappenNow or right before the next Init of the
+             // transactional id, as a request still on its way. Writer calls only
   };
   When when = When::kBefore;
   // What the caller gets; see the makers below. OK: the call's own answer (for holds and delays).
-  absl::Status status;
+  absl::Status status = {};
   // Before anything else: waits so long (real time), or until Release when held.
-  absl::Duration delay;
+  absl::Duration delay = {};
   bool hold = false;
 };
 
 // Errors as writers make them.
-absl::Status OutcomeUnknown(const std::string& what = "no answer from the log");    // kRecreate, outcome unknown
-absl::Status Fenced(const std::string& what = "PRODUCER_FENCED");                    // kRecreate
-absl::Status MustAbort(const std::string& what = "the log wants an abort");          // kAbort
-absl::Status IllegalGeneration();                                                    // kAbort
-absl::Status MayRetry(const std::string& what = "the log is busy");                  // kRetry
+absl::Status OutcomeUnknown(const std::string& what = "no answer from the log");  // kRecreate, outcome unknown
+absl::Status Fenced(const std::string& what = "PRODUCER_FENCED");                 // kRecreate
+absl::Status MustAbort(const std::string& what = "the log wants an abort");       // kAbort
+absl::Status IllegalGeneration();                                                 // kAbort
+absl::Status MayRetry(const std::string& what = "the log is busy");               // kRetry
 
 // A log that does what the one under it does, except where a test has put a fault. Struck writers behave as the
 // contract says: after an error with kRecreate every call repeats it, after one with kAbort all but Abort do.
-// Thread-safe. The log under it, and this, outlive the readers and writers made here. Its destructor releases what is held.
+// Thread-safe. The log under it, and this, outlive the readers and writers made here. Its destructor releases what is
+// held.
 class FaultyLog : public Log {
  public:
   explicit FaultyLog(Log* under);
@@ -72,8 +90,8 @@ class FaultyLog : public Log {
   absl::Status HappenNow(const std::string& transactional_id);
   void NeverHappen(const std::string& transactional_id);
 
-  // Every reader that reads the partition gets a PartitionFailed with the status in its next Poll, and nothing more of it
-  // until a Seek.
+  // Every reader that reads the partition gets a PartitionFailed with the status in its next Poll, and nothing more of
+  // it until a Seek.
   void FailPartition(const TopicPartition& partition, absl::Status status);
 
   std::unique_ptr<Reader> NewReader(const ReaderOptions& options) override;
