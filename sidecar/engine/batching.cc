@@ -106,6 +106,7 @@ void EngineImpl::Claim(Task& task) {
   for (const Item& item : task.prepared->items) {
     TaskInput& input = task.inputs[item.input];
     if (item.next <= input.staged) continue;
+    MS_CHECK(item.from == input.staged);
     input.staged = item.next;
     moved = true;
   }

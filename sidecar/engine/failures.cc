@@ -84,7 +84,10 @@ void EngineImpl::Charge(Task& task, const Item& item, protocol::Failure failure,
 void EngineImpl::Consume(Task& task, const Attempts::Entry& entry, Verdict verdict) {
   const Item item = task.queue.PopFront();
   TaskInput& input = task.inputs[item.input];
-  input.staged = std::max(input.staged, item.next);
+  if (item.next > input.staged) {
+    MS_CHECK(item.from == input.staged);
+    input.staged = item.next;
+  }
   StageOffsets(task);
   pipeline_.Open(now_).Part(task.id, task.inputs.size()).records += 1;
   if (verdict == Verdict::kDeadLetter) {

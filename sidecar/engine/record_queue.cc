@@ -10,13 +10,13 @@ int64_t Item::bytes() const {
   return sum;
 }
 
-void RecordQueue::Append(uint32_t input, std::vector<log::Record> records, Offset next) {
+void RecordQueue::Append(uint32_t input, std::vector<log::Record> records, Offset from, Offset next) {
   if (records.empty()) return;
   Chunk chunk;
   chunk.items.reserve(records.size());
   for (log::Record& record : records) {
     const Offset behind = record.offset.Next();
-    chunk.items.push_back({input, behind, std::move(record)});
+    chunk.items.push_back({input, std::exchange(from, behind), behind, std::move(record)});
     bytes_ += chunk.items.back().bytes();
   }
   chunk.items.back().next = next;

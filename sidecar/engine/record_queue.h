@@ -14,6 +14,7 @@ namespace millstream::engine {
 // One record on its way through a task.
 struct Item {
   uint32_t input = 0;
+  Offset from;  // `next` of the record before it: records are done without gaps
   Offset next;  // position once it is done: behind it, and behind control records known to follow
   log::Record record;
 
@@ -24,8 +25,8 @@ struct Item {
 // The records of one task that were read and not sent to a worker, in order of arrival; per input in order of offset.
 class RecordQueue {
  public:
-  // Behind everything. `next` is the position after the last of them.
-  void Append(uint32_t input, std::vector<log::Record> records, Offset next);
+  // Behind everything. They lie between the positions `from` and `next`.
+  void Append(uint32_t input, std::vector<log::Record> records, Offset from, Offset next);
   // Before everything, in order.
   void PutBack(std::vector<Item> items);
   void Clear();

@@ -114,8 +114,9 @@ void EngineImpl::Accept(Task& task, Batch& batch, const protocol::Result& result
   task.no_progress = 0;
   for (uint32_t i = 0; i < result.done; ++i) {
     TaskInput& input = task.inputs[batch.items[i].input];
-    MS_CHECK(at_most_once_ || batch.items[i].next > input.staged);
-    input.staged = std::max(input.staged, batch.items[i].next);
+    if (at_most_once_) continue;  // claimed before it was sent
+    MS_CHECK(batch.items[i].from == input.staged);
+    input.staged = batch.items[i].next;
   }
   StageOffsets(task);
   Transaction& transaction = pipeline_.Open(now_);

@@ -15,14 +15,14 @@
 
 namespace millstream::engine {
 
-// One input of a task. Positions are "next" offsets: committed <= staged <= fetched.
+// One input of a task. Positions are "next" offsets: committed <= staged <= queued <= fetched.
 struct TaskInput {
   Offset committed = kNoOffset;  // in the group; kNoOffset: nothing yet
   std::string metadata;          // of `committed`
   Offset staged = kNoOffset;     // with what joined transactions whose outcome is not known
-  Offset fetched = kNoOffset;    // behind the last record read
+  Offset queued = kNoOffset;     // behind the last record read
+  Offset fetched = kNoOffset;    // behind what was read, control records included
   Offset end = kNoOffset;        // of the partition, as far as known
-  bool at_end = false;           // `fetched` was the end when it was last told
   uint64_t fetch = 0;            // number of the last start or seek; 0: not started
   bool paused = false;
   bool failed = false;           // cannot be read until it is sought again

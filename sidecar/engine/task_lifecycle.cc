@@ -63,7 +63,7 @@ void EngineImpl::On(TaskOpened event) {
   for (InputStart& start : event.inputs) {
     TaskInput& input = task->inputs[start.input];
     input = TaskInput();
-    input.staged = input.fetched = start.next;
+    input.staged = input.queued = input.fetched = start.next;
     if (start.committed) {
       input.committed = start.next;
       input.metadata = std::move(start.metadata);
@@ -102,8 +102,9 @@ void EngineImpl::On(RecordsRead event) {
   MS_CHECK(event.next >= input.fetched);
   input.fetched = event.next;
   input.end = std::max(input.end, event.next);
-  task->queue.Append(event.input, std::move(event.records), event.next);
   Mark(*task);
+  if (event.records.empty()) return;
+  task->queue.Append(event.input, std::move(event.records), std::exchange(input.queued, event.next), event.next);
 }
 
 void EngineImpl::On(EndOfInput event) {
@@ -139,7 +140,7 @@ void EngineImpl::MaybeCommitEnd(Task& task) {
   bool moved = false;
   for (TaskInput& input : task.inputs) {
     if (input.fetched <= input.staged) continue;
-    input.staged = input.fetched;
+    input.staged = input.queued = input.fetched;
     moved = true;
   }
   if (!moved) return;
@@ -178,7 +179,7 @@ void EngineImpl::Rewind(Task& task) {
     TaskInput& input = task.inputs[i];
     if (input.committed != kNoOffset) input.staged = input.committed;
     if (at_most_once_) continue;
-    input.fetched = input.staged;
+    input.queued = input.fetched = input.staged;
     input.failed = false;
     if (input.fetch == 0) continue;
     input.fetch = next_fetch_++;

@@ -1,0 +1,166 @@
+// What the engine's own thread costs per record: batches, overlays, transactions, applies; without worker, log and disk, which
+// answer at once and outside the measured time. Counting per key, as the end-to-end benchmark does.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <vector>
+
+#include "common/base/log_line.h"
+#include "sidecar/engine/engine.h"
+#include "sidecar/protocol/codec.h"
+#include "sidecar/protocol/frame.h"
+
+namespace millstream::engine {
+namespace {
+
+EngineOptions Options() {
+  EngineOptions options;
+  spec::StreamProcessorSpec& spec = options.spec;
+  spec.name = "bench";
+  spec.group = "bench";
+  spec.inputs.push_back({.name = "in", .topic = "in", .start_from = {}, .partitioner = {}, .prefetch = {"counts"}});
+  spec.stores.push_back({.name = "counts", .backend = {}, .changelog = {true, "bench-counts-changelog", {}}});
+  spec.outputs.push_back({.name = "out", .topic = "totals-per-customer", .create = std::nullopt, .partitioner = {}});
+  options.output_partitions = {8};
+  options.transactional_id_a = "a";
+  options.transactional_id_b = "b";
+  options.process_start = "1";
+  options.owner_stamp = "local/default/bench";
+  return options;
+}
+
+class Bench {
+ public:
+  Bench(int tasks, int keys) : tasks_(tasks), keys_(keys), metrics_(NewMetricsRegistry()), engine_(Engine::Create(Options(), &SystemClock(), metrics_.get())) {}
+
+  void Run(int64_t records) {
+    Handle(TokenChanged{{"bench", "m", "", Generation(1)}, 1});
+    WorkerConnected worker;
+    worker.worker = 1;
+    worker.hello.parallel = 2;
+    Handle(std::move(worker));
+    for (int task = 0; task < tasks_; ++task) Handle(TaskAssigned{TaskId(task)});
+    while (handled_ < records) {
+      for (int task = 0; task < tasks_; ++task) Feed(TaskId(task));
+      Drain();
+    }
+    const double per_record = std::chrono::duration<double, std::nano>(spent_).count() / static_cast<double>(handled_);
+    std::printf("%d tasks, %d keys: %.0f ns per record in the engine (%lld records, %llu transactions)\n", tasks_, keys_, per_record,
+                static_cast<long long>(handled_), static_cast<unsigned long long>(engine_->Status().transactions));
+    for (const auto& [what, time] : by_event_) {
+      std::printf("  event %2zu: %.0f ns per record\n", what, std::chrono::duration<double, std::nano>(time).count() / static_cast<double>(handled_));
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void Feed(TaskId task) {
+    auto fetch = fetches_.find(task);
+    if (fetch == fetches_.end() || fetch->second.paused) return;
+    RecordsRead read;
+    read.task = task;
+    read.fetch = fetch->second.number;
+    for (int i = 0; i < 500; ++i) {
+      log::Record record;
+      record.offset = Offset(fetch->second.next++);
+      record.timestamp_ms = record.offset.value();
+      record.key = "customer-" + std::to_string(std::rand() % keys_);
+      record.value = std::string(100, 'v');
+      read.records.push_back(std::move(record));
+    }
+    read.next = Offset(fetch->second.next);
+    Handle(std::move(read));
+  }
+
+  void Handle(Event event) {
+    std::vector<Action> actions;
+    const size_t what = event.index();
+    const auto start = Clock::now();
+    engine_->Handle(std::move(event), &actions);
+    const auto took = Clock::now() - start;
+    spent_ += took;
+    by_event_[what] += took;
+    for (Action& action : actions) pending_.push_back(std::move(action));
+  }
+
+  void Drain() {
+    while (!pending_.empty()) {
+      std::vector<Action> actions = std::move(pending_);
+      pending_.clear();
+      for (Action& action : actions) Answer(action);
+    }
+    Handle(Tick{});
+  }
+
+  void Answer(Action& action) {
+    if (auto* open = std::get_if<OpenTask>(&action)) {
+      Handle(TaskOpened{open->task, absl::OkStatus(), {{0, Offset(0), true, ""}}, {}});
+    } else if (auto* start = std::get_if<StartFetch>(&action)) {
+      fetches_[start->task] = {start->fetch, start->from.value(), false};
+    } else if (auto* pause = std::get_if<PauseFetch>(&action)) {
+      fetches_[pause->task].paused = pause->paused;
+    } else if (auto* read = std::get_if<ReadKeys>(&action)) {
+      KeysRead done;
+      done.read = read->read;
+      for (size_t i = 0; i < read->keys.size(); ++i) done.values.emplace_back(Bytes(8, 'n'));
+      Handle(std::move(done));
+    } else if (auto* apply = std::get_if<ApplyState>(&action)) {
+      Handle(StateApplied{apply->apply, absl::OkStatus()});
+    } else if (auto* call = std::get_if<WriterCall>(&action)) {
+      for (const log::OutgoingRecord& record : call->records) ends_[record.to] = ends_[record.to].Next();
+      WriterCallDone done{call->writer, call->call, absl::OkStatus(), {}};
+      if (call->what == WriterCall::What::kFlush) done.acknowledged = ends_;
+      Handle(std::move(done));
+    } else if (auto* send = std::get_if<SendToWorker>(&action)) {
+      Reply(send->frame);
+    }
+  }
+
+  void Reply(const std::string& frame) {
+    auto message = protocol::DecodeSidecarMessage(std::string_view(frame).substr(protocol::kFrameHeaderBytes));
+    const auto* batch = std::get_if<protocol::Batch>(&*message);
+    if (batch == nullptr) return;
+    protocol::Result result;
+    result.seq = batch->seq;
+    result.done = static_cast<uint32_t>(batch->items.size());
+    auto& ops = result.ops.emplace_back(0, std::vector<protocol::StateOp>()).second;
+    for (const std::string_view key : batch->keys) ops.push_back({key, "12345678", 0});
+    for (const protocol::RecordItem& item : batch->items) {
+      protocol::OutputRecord output;
+      output.key = batch->keys[static_cast<size_t>(item.key_index)];
+      output.value = "12345678";
+      output.timestamp_ms = item.timestamp_ms;
+      result.outputs.push_back(std::move(output));
+    }
+    auto buffer = std::make_shared<std::string>(protocol::EncodeFrame(result));
+    auto decoded = protocol::DecodeWorkerMessage(std::string_view(*buffer).substr(protocol::kFrameHeaderBytes));
+    handled_ += static_cast<int64_t>(batch->items.size());
+    Handle(WorkerSent{1, *std::move(decoded), std::move(buffer)});
+  }
+
+  struct Fetch {
+    uint64_t number = 0;
+    int64_t next = 0;
+    bool paused = false;
+  };
+  const int tasks_, keys_;
+  std::unique_ptr<MetricsRegistry> metrics_;
+  std::unique_ptr<Engine> engine_;
+  std::map<TaskId, Fetch> fetches_;
+  log::AcknowledgedOffsets ends_;
+  std::vector<Action> pending_;
+  Clock::duration spent_{};
+  std::map<size_t, Clock::duration> by_event_;
+  int64_t handled_ = 0;
+};
+
+}  // namespace
+}  // namespace millstream::engine
+
+int main(int argc, char** argv) {
+  millstream::SetLogging(millstream::LogLevel::kError, millstream::LogFormat::kText);
+  const int64_t records = argc > 1 ? std::atoll(argv[1]) : 2'000'000;
+  for (const int tasks : {1, 8, 100}) millstream::engine::Bench(tasks, 100'000).Run(records);
+}
