@@ -55,13 +55,16 @@ class Database {
 
  private:
   class Listener;
-  Database(std::string path, std::shared_ptr<UnflushedLedger> ledger) : path_(std::move(path)), ledger_(std::move(ledger)) {}
-  rocksdb::Status OpenFiles(StateEnvironment::Impl* environment, const std::vector<std::string>& families);
+  Database(std::string path, StateEnvironment::Impl* environment, std::shared_ptr<UnflushedLedger> ledger)
+      : path_(std::move(path)), environment_(environment), ledger_(std::move(ledger)) {}
+  rocksdb::Status OpenFiles(const std::vector<std::string>& families);
   // After an error that stopped the database (full disk): tries to set it going again.
   rocksdb::Status Resume(const rocksdb::Status& cause);
 
   const std::string path_;
+  StateEnvironment::Impl* const environment_;
   const std::shared_ptr<UnflushedLedger> ledger_;
+  int families_ = 0;
   std::shared_ptr<Listener> listener_;
   absl::Mutex closing_;  // shared by flushes, which others' writes may ask for at any time; exclusive for Close
   std::unique_ptr<rocksdb::DB> db_;

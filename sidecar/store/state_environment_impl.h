@@ -34,6 +34,7 @@ struct StateEnvironment::Impl {
   const std::shared_ptr<rocksdb::WriteBufferManager> write_buffers;
   const std::shared_ptr<rocksdb::Logger> logger;
   std::atomic<int64_t> unflushed_bytes{0};  // sum over the databases
+  std::atomic<int> open_families{0};        // of stores, over the databases
 
  private:
   bool Above(double fraction) const;
