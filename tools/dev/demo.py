@@ -43,10 +43,11 @@ class Screen:
 
 def kill_in_the_middle(run, screen, what, at, kill):
     """Waits until `at` records are committed and kills; it must have been in the middle."""
-    if run.wait_for(at, PATIENCE, screen.progress) >= screen.total:
+    committed = run.wait_for(at, PATIENCE, screen.progress)
+    if committed >= screen.total:
         raise Failed(f"everything was committed before the {what} could be killed")
     victim = kill()
-    screen.say(f"  kill -9 of the {what} (pid {victim}) with about {at * 100 // screen.total} % done")
+    screen.say(f"  kill -9 of the {what} (pid {victim}) with {committed * 100 // screen.total} % committed")
 
 
 def demo(folder):

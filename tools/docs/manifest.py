@@ -3,6 +3,7 @@
 
 With --check nothing is written; the exit code is 1 when the page is not what would be written. Needs PyYAML (./dev shell has it).
 """
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "crds" / "streamprocessors.yaml"
+UNSUPPORTED = ROOT / "common" / "spec" / "not_supported_yet.cc"
 PAGE = ROOT / "docs" / "reference" / "manifest.md"
 # Fields that are Kubernetes' own or free; their inside is not listed.
 OPAQUE = {"spec.container": "a core/v1 Container of Kubernetes without `name`",
@@ -75,12 +77,26 @@ def rules_of(schema):
     return [sentence(rule.get("message") or rule["rule"]) for rule in schema.get("x-kubernetes-validations", [])]
 
 
+def unsupported():
+    """{path: what the page says} of the fields that the programs refuse, from the table they use themselves."""
+    rows = re.findall(r'\{\{("[^}]*")\}, "([^"]*)", "([^"]*)"\}', UNSUPPORTED.read_text(encoding="utf-8"))
+    if not rows:
+        sys.exit(f"no table of rows found in {UNSUPPORTED}")
+    return {("spec." + ".".join(re.findall(r'"([^"]+)"', path))).replace(".[]", "[]"):
+            f"**Not supported yet** ({feature}): leave it out" + (f" or write `{allowed}`." if allowed else ".") for path, allowed, feature in rows}
+
+
+NOT_YET = unsupported()
+
+
 def rows_of(path, schema, required):
     """Rows of one field and of what is inside it: (path, type, default, text)."""
     text = sentence(schema.get("description"))
     extra = [part for part in [bounds_of(schema), *rules_of(schema)] if part]
     if extra:
         text += " *" + "; ".join(extra) + ".*"
+    if path in NOT_YET:
+        text = f"{NOT_YET[path]} {text}"
     default = "required" if required else (f"`{flow(schema['default'])}`" if "default" in schema else "")
     rows = [(path, type_of(schema) if path not in OPAQUE else "object", default, text)]
     if path in OPAQUE:
