@@ -73,6 +73,8 @@ void EngineImpl::OverLimits(Task& task, Batch& batch, uint32_t done, const absl:
 
 void EngineImpl::Charge(Task& task, const Item& item, protocol::Failure failure, bool retriable) {
   metrics_.Failures(failure.failure_class)->Add();
+  // Some SDKs begin the message with the error's name; it is shown once.
+  if (const std::string named = StrCat(failure.error, ": "); failure.message.starts_with(named)) failure.message.erase(0, named.size());
   const Attempts::Entry& entry = task.attempts.Charge(spec_.errors, item.input, item.record.offset, std::move(failure), retriable && !at_most_once_);
   const int failures = entry.count;
   if (!entry.final) task.wait_until = now_ + Backoff(spec_.errors.backoff_initial, spec_.errors.backoff_max, failures);
