@@ -290,25 +290,29 @@ void Pipeline::RepeatCall(absl::Duration now, std::vector<Action>* actions) {
 }
 
 void Pipeline::Rollback(bool closing_too, const absl::Status& cause) {
+  closing_too = closing_too && closing_ != nullptr && closing_->phase < Phase::kDoomed;  // at most once each
   if (closing_too && options_->mutation == EngineOptions::Mutation::kR3) {
-    closing_->phase = Phase::kDoomed;
+    Doom(closing_.get());
     recovering_ = survivor_ = true;
     return;
   }
   if (open_ == nullptr && !closing_too) return;
   if (open_ != nullptr) {
     MS_CHECK(doomed_ == nullptr);
-    open_->phase = Phase::kDoomed;
+    Doom(open_.get());
     doomed_ = std::move(open_);
   }
-  if (closing_too) {
-    closing_->phase = Phase::kDoomed;
-    closing_->retry_at.reset();
-  }
+  if (closing_too) Doom(closing_.get());
   if (recovering_) return;
   recovering_ = true;
   LogWarning("transaction aborted", {{"cause", cause.ToString()}});
   host_->OnRollback(cause);
+}
+
+// A writer that is unusable cannot abort: what creates it again ends the transaction.
+void Pipeline::Doom(Transaction* transaction) {
+  transaction->phase = transaction->begun && !calls_.usable(transaction->writer) ? Phase::kRecreating : Phase::kDoomed;
+  transaction->retry_at.reset();
 }
 
 void Pipeline::OnDoomed(Transaction* transaction, WriterCall::What what, const absl::Status& status) {
@@ -316,7 +320,7 @@ void Pipeline::OnDoomed(Transaction* transaction, WriterCall::What what, const a
     transaction->phase = Phase::kAborted;
   } else if (!status.ok() && (what == WriterCall::What::kAbort || RecoveryOf(status) == Recovery::kRecreate)) {
     calls_.Broken(transaction->writer);
-    if (transaction->phase == Phase::kAborting) transaction->phase = Phase::kRecreating;
+    transaction->phase = Phase::kRecreating;
   }
 }
 
@@ -334,12 +338,9 @@ bool Pipeline::StepDoomed(absl::Duration now, Transaction* transaction, std::vec
   if (!transaction->begun || transaction->phase == Phase::kAborted) return true;
   if (!calls_.idle(transaction->writer)) return false;
   if (transaction->phase == Phase::kDoomed) {
-    if (calls_.usable(transaction->writer)) {
-      transaction->phase = Phase::kAborting;
-      calls_.Issue(transaction->writer, WriterCall::What::kAbort, transaction->number, actions);
-      return false;
-    }
-    transaction->phase = Phase::kRecreating;
+    transaction->phase = Phase::kAborting;
+    calls_.Issue(transaction->writer, WriterCall::What::kAbort, transaction->number, actions);
+    return false;
   }
   calls_.Step(now, actions);
   if (transaction->phase != Phase::kRecreating || !calls_.usable(transaction->writer)) return false;

@@ -103,6 +103,7 @@ class Pipeline {
 
   void OnSound(absl::Duration now, Transaction* transaction, WriterCall::What what, log::AcknowledgedOffsets acknowledged,
                std::vector<Action>* actions);
+  void Doom(Transaction* transaction);
   void OnDoomed(Transaction* transaction, WriterCall::What what, const absl::Status& status);
   void OnPlainDone(const WriterCallDone& done, const PendingCall& call, std::vector<Action>* actions);
   void Fail(absl::Duration now, Transaction* transaction, WriterCall::What what, const absl::Status& status);
