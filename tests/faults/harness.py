@@ -176,23 +176,33 @@ class Rig:
         return [(key, None if value is None else json.loads(value)) for _, _, _, key, value in self.consume(f"default.{self.name}-ledger-changelog")]
 
     def state(self):
-        done = self.command("state", "scan", "ledger", "--data", self.data, "--limit", 10_000_000, "--key-format", "base64", "-o", "json")
+        """The whole store. While tasks are being opened the command says UNAVAILABLE: asked again until they are."""
+        last = []
+
+        def scan():
+            last[:] = [self.command("state", "scan", "ledger", "--data", self.data, "--limit", 10_000_000, "--key-format", "base64",
+                                    "-o", "json", check=False)]
+            return last[0].returncode == 0 or b"UNAVAILABLE" not in last[0].stderr
+
+        wait_until(scan, lambda: f"the state stays unavailable: {last[0].stderr.decode(errors='replace')}\n{self.log()[-2000:]}")
+        done = last[0]
+        assert done.returncode == 0, done.stderr.decode(errors="replace")
         rows = [json.loads(line) for line in done.stdout.decode().splitlines() if line]
         return {base64.b64decode(row["key"]): row["value"] for row in rows}
 
     def http(self, path):
-        """(status, JSON body); (0, None) while nothing listens."""
+        """(status, body: JSON decoded, other text as it is); (0, None) while nothing listens."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
-                return answer.status, json.loads(answer.read() or b"null")
+                status, body = answer.status, answer.read().decode(errors="replace")
         except urllib.error.HTTPError as error:
-            body = error.read()
-            try:
-                return error.code, json.loads(body or b"null")
-            except ValueError:
-                return error.code, body.decode(errors="replace")
+            status, body = error.code, error.read().decode(errors="replace")
         except OSError:
             return 0, None
+        try:
+            return status, json.loads(body)
+        except ValueError:
+            return status, body
 
     # ---------------------------------------------------------------- what must be true
 
