@@ -61,6 +61,7 @@ class ScriptedWorld {
   bool Finished() const;
   std::string Verify();
   std::string VerifyPartition(TaskId task);
+  Model::Stores Restored(TaskId task, const ScriptedDisk::Contents& disk) const;
   std::string CheckOutputs(TaskId task, const std::map<int64_t, std::string>& expected, std::vector<int64_t>* order);
 
   // The group.
