@@ -27,6 +27,8 @@ constexpr int kPollMilliseconds = 100;
 constexpr absl::Duration kWatchInterval = absl::Milliseconds(500);
 // A worker that was told GOODBYE ends by itself; so long after it gets SIGTERM, and again so long after SIGKILL.
 constexpr absl::Duration kWorkerGrace = absl::Seconds(3);
+// A worker that was cut off and is alive connects again within milliseconds; a frozen one never does.
+constexpr absl::Duration kSilentGrace = absl::Seconds(3);
 
 LogLevel LevelOf(const std::vector<spec::Manifest>& manifests, bool verbose) {
   if (verbose) return LogLevel::kInfo;
@@ -68,7 +70,10 @@ absl::Status Runner::Start() {
 
 absl::StatusOr<std::vector<spec::Manifest>> Runner::ReadManifests() {
   spec::ParseResult result = spec::ValidateFiles(options_.files);
-  if (!result.diagnostics.empty()) std::cerr << spec::ToText(result.diagnostics);
+  // Notes are for `validate`: nothing is to be done about them here.
+  for (const spec::Diagnostic& diagnostic : result.diagnostics) {
+    if (diagnostic.severity != spec::Severity::kNote) std::cerr << spec::ToText(diagnostic) << std::endl;
+  }
   if (!result.ok()) return absl::InvalidArgumentError("the manifests have errors; nothing was started");
   if (result.manifests.empty()) return absl::InvalidArgumentError("there is no StreamProcessor in the files given with -f");
   if (result.manifests.size() > 1 && !options_.command.empty()) {
@@ -121,7 +126,9 @@ absl::Status Runner::StartWorkers() {
     WorkerProcessOptions options;
     options.command = worker.command;
     if (options_.command.empty()) options.working_directory = container.working_dir;
-    options.environment = container.env;
+    // What a SIGTERM here means: --watch wants another program now. (At the end the sidecar says GOODBYE first.)
+    options.environment.emplace_back("MILLSTREAM_STOP_TIMEOUT", "1");
+    options.environment.insert(options.environment.end(), container.env.begin(), container.env.end());
     options.environment.emplace_back("MILLSTREAM_SOCKET", processor.socket_path);
     worker.process = std::make_unique<WorkerProcess>(std::move(options), [this, prefix = worker.prefix](std::string_view line) { screen_.Print(StrCat(prefix, line)); });
     if (options_.watch) {
@@ -177,10 +184,32 @@ void Runner::LookAtFiles(absl::Duration now) {
   }
 }
 
+void Runner::ReplaceHangingWorkers(absl::Duration now) {
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    Worker& worker = workers_[i];
+    const pid_t pid = worker.process->running() ? worker.process->pid() : -1;
+    if (stack_->processors()[i].sidecar->Status().engine.workers > 0) {
+      worker.connected_pid = pid;
+      worker.silent_since.reset();
+    } else if (pid < 0 || pid != worker.connected_pid) {
+      worker.silent_since.reset();  // it ended by itself, or has yet to connect
+    } else if (!worker.silent_since.has_value()) {
+      worker.silent_since = now;
+    } else if (now - *worker.silent_since > kSilentGrace) {
+      screen_.Print(StrCat(worker.processor, ": the worker (pid ", pid, ") lost its connection and does not come back: it hangs; killed, starts again"));
+      worker.silent_since.reset();
+      worker.connected_pid = -1;
+      worker.process->Replace();
+    }
+  }
+}
+
 int Runner::Loop() {
   while (Interrupts() == 0) {
     Wait();
-    LookAtFiles(SystemClock().Monotonic());
+    const absl::Duration now = SystemClock().Monotonic();
+    LookAtFiles(now);
+    ReplaceHangingWorkers(now);
   }
   return Drain();
 }

@@ -54,6 +54,9 @@ class Runner {
     std::string prefix;     // of what it prints
     std::unique_ptr<WorkerProcess> process;
     std::unique_ptr<FileWatch> watch;
+    // Connected with this process id at some time; and since when that process runs without a connection.
+    pid_t connected_pid = -1;
+    std::optional<absl::Duration> silent_since;
   };
 
   absl::StatusOr<std::vector<spec::Manifest>> ReadManifests();
@@ -64,6 +67,8 @@ class Runner {
   // Polls once, at most 100 ms: output, ends of processes, the screen.
   void Wait();
   void LookAtFiles(absl::Duration now);
+  // Ends workers that lost their connection and do not come back: they hang, and a hanging program never restarts itself.
+  void ReplaceHangingWorkers(absl::Duration now);
   int Drain();
   // Lets workers end by themselves after GOODBYE, then with SIGTERM, then with SIGKILL.
   void EndWorkers();

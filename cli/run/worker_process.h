@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <functional>
 #include <optional>
 #include <string>
@@ -52,6 +53,8 @@ class WorkerProcess {
   // Not started again, and not told: it was asked to leave by GOODBYE.
   void NoMoreStarts() { wanted_ = false; }
   void Kill();
+  // SIGKILL for a program that hangs; Service starts it again after the usual pause.
+  void Replace() { Signal(SIGKILL); }
 
  private:
   struct Stream {

@@ -58,7 +58,7 @@ server::ProbeAnswer Queries::Health() const {
 
 server::ProbeAnswer Queries::Readiness() const {
   if (parts_.workers->connected() == 0) {
-    return {.ok = false, .reason = StrCat("no worker is connected to ", parts_.workers->socket_path(), "; start the program with MILLSTREAM_SOCKET set to it")};
+    return {.ok = false, .reason = StrCat("WorkerNotConnected: no worker is connected to ", parts_.workers->socket_path(), "; start the program with MILLSTREAM_SOCKET set to it")};
   }
   return {.ok = true, .reason = "member of the group, worker connected"};
 }
