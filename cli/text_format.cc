@@ -132,7 +132,7 @@ absl::StatusOr<Bytes> FromText(std::string_view text, ByteFormat format) {
 
 std::string WithCommas(int64_t number) {
   std::string digits = std::to_string(number);
-  for (int at = static_cast<int>(digits.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3) digits.insert(at, ",");
+  for (int at = static_cast<int>(digits.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3) digits.insert(static_cast<size_t>(at), 1, ',');
   return digits;
 }
 

@@ -42,10 +42,12 @@ void EngineLoop::Run() {
   while (true) {
     absl::Duration wake = next_tick_;
     if (const std::optional<absl::Duration> wanted = engine_->NextDeadline()) wake = std::min(wake, *wanted);
+    // Something happened since the last snapshot: the next one is due.
+    const absl::Duration snapshot = stale_ ? published_at_ + kStatusInterval : absl::InfiniteDuration();
     {
       const auto something_to_do = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !queue_.empty(); };
       absl::MutexLock lock(&mutex_);
-      mutex_.AwaitWithTimeout(absl::Condition(&something_to_do), std::max(wake - clock_->Monotonic(), absl::ZeroDuration()));
+      mutex_.AwaitWithTimeout(absl::Condition(&something_to_do), std::max(std::min(wake, snapshot) - clock_->Monotonic(), absl::ZeroDuration()));
       if (stopping_) return;
       events.swap(queue_);
     }
@@ -67,12 +69,14 @@ void EngineLoop::Step(engine::Event event) {
   engine_->Handle(std::move(event), &actions_);
   for (engine::Action& action : actions_) handler_->CarryOut(std::move(action));
   actions_.clear();
+  stale_ = true;
 }
 
 void EngineLoop::PublishStatus(absl::Duration now) {
   last_step_nanos_.store(absl::ToInt64Nanoseconds(now), std::memory_order_relaxed);
-  if (now - published_at_ < kStatusInterval) return;
+  if (!stale_ || now - published_at_ < kStatusInterval) return;
   published_at_ = now;
+  stale_ = false;
   auto status = std::make_shared<const engine::EngineStatus>(engine_->Status());
   absl::MutexLock lock(&status_mutex_);
   status_ = std::move(status);

@@ -38,7 +38,7 @@ class EngineLoop : public EventSink {
   // Ends the thread after the step it is in; what is queued is dropped. Idempotent.
   void Stop();
 
-  // At most 200 ms old while the engine works, a second while it is idle. Never null.
+  // Behind the engine by at most 200 ms. Never null.
   std::shared_ptr<const engine::EngineStatus> status() const;
   // Monotonic time of the last step: the loop's sign of life.
   absl::Duration last_step() const { return absl::Nanoseconds(last_step_nanos_.load(std::memory_order_relaxed)); }
@@ -55,6 +55,7 @@ class EngineLoop : public EventSink {
 
   // The loop's thread only.
   std::vector<engine::Action> actions_;
+  bool stale_ = true;  // the snapshot is older than the last step
   absl::Duration next_tick_, published_at_ = -absl::InfiniteDuration();
 
   std::atomic<int64_t> last_step_nanos_{0};

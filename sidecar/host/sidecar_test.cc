@@ -65,6 +65,8 @@ class SidecarTest : public testing::Test {
         "  stores: [{name: counts}]\n  outputs: [{topic: out, create: {partitions: 2}}]\n", "test.yaml");
     ASSERT_TRUE(parsed.ok()) << spec::ToText(parsed.diagnostics);
     spec_ = parsed.manifests[0].processor;
+    const auto prepared = PrepareTopics(&log_->admin(), {&spec_}, {.partitions = kPartitions});
+    ASSERT_TRUE(prepared.ok()) << prepared.status();
   }
   void TearDown() override {
     Stop();
@@ -179,7 +181,7 @@ TEST_F(SidecarTest, CountsExactlyOnceOverAnOrderlyRestart) {
   StartWorker();
   WaitForCount("a", 507);
   EXPECT_EQ(Outputs(), 527);
-  EXPECT_EQ(sidecar_->Status().running, kPartitions);
+  WaitFor("tasks do not run", [this] { return sidecar_->Status().running == kPartitions; });
 }
 
 TEST_F(SidecarTest, StateOnDiskThatIsLostComesBackFromTheChangelog) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/log_line.h"
 #include "common/base/status.h"
 
 namespace millstream::host {
@@ -55,8 +54,6 @@ void TaskOpener::OpenOne(TaskId task) {
     answer.inputs = std::move(opened->inputs);
     answer.positions = opened->store->positions();
     tasks_->Put(task, std::move(opened->store));
-  } else if (!absl::IsCancelled(opened.status())) {
-    LogError("opening a task failed", {{"task", task.value()}, {"error", opened.status().ToString()}});
   }
   {
     absl::MutexLock lock(&mutex_);

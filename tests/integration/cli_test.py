@@ -35,7 +35,7 @@ class CommandTest(Rig):
         self.command("produce", "t", "--format", "raw", "--key", "a", code=2)
         self.command("produce", "t", "-H", "nothing", code=2, stdin="")
         self.command("consume", "t", "--offset", "somewhere", code=2)
-        self.command("run", "-f", self.manifest, "--http", "host:port:x", code=2)
+        self.command("run", "-f", self.manifest, "--http", "host:port", code=2)
         self.command("state", "get", "s", "zz", "--key-format", "hex", code=2)
         self.command("init", "--name", "Not a name", code=2)
         self.assertIn("--help", self.err)

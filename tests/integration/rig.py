@@ -61,7 +61,8 @@ class Rig(unittest.TestCase):
         return self.out
 
     def on_data(self, *arguments, **options):
-        return self.command(*arguments, "--data", self.data, **options)
+        at = arguments.index("--") if "--" in arguments else len(arguments)
+        return self.command(*arguments[:at], "--data", self.data, *arguments[at:], **options)
 
     def produce(self, pairs, topic="in"):
         self.on_data("produce", topic, "--format", "keyvalue", "--partitions", 3, stdin="".join(f"{k}={v}\n" for k, v in pairs))
