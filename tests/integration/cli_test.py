@@ -322,12 +322,12 @@ class RunTest(Rig):
         self.on_data("run", "-f", self.manifest, "--", "true", code=1)
         self.assertRegex(self.err, "out has 5 partitions.*create block says 3")
         two = self.folder / "two.yaml"
-        two.write_text(MANIFEST.replace("{topic: in}", "{topic: x}, {topic: y}"))
+        two.write_text(MANIFEST.replace("{topic: in}", "{topic: left}, {topic: right}"))
         self.on_data("topics", "delete", "out")
-        self.on_data("topics", "create", "x", "--partitions", 2)
-        self.on_data("topics", "create", "y", "--partitions", 3)
+        self.on_data("topics", "create", "left", "--partitions", 2)
+        self.on_data("topics", "create", "right", "--partitions", 3)
         self.on_data("run", "-f", two, "--", "true", code=1)
-        self.assertRegex(self.err, "x has 2 and y has 3")
+        self.assertRegex(self.err, "left has 2 and right has 3")
 
     def test_a_group_of_another_processor_is_refused(self):
         self.manifest.write_text(MANIFEST.replace("spec:", "spec:\n  group: shared"))
