@@ -67,9 +67,16 @@ server::ProcessorReport Queries::Tasks() const {
   const std::shared_ptr<const engine::EngineStatus> status = parts_.loop->status();
   server::ProcessorReport report{.processor = parts_.spec->QualifiedName(), .group = parts_.spec->group, .tasks = {}};
   const std::vector<RestoreReport> restores = parts_.opener->Restoring();
-  for (const engine::TaskStatus& task : status->tasks) {
+  for (int number = 0; number < parts_.tasks; ++number) {
     server::TaskReport entry;
-    entry.task = task.task;
+    entry.task = TaskId(number);
+    const engine::TaskStatus* found = Find(*status, entry.task);
+    if (found == nullptr) {  // not assigned yet
+      entry.state = "idle";
+      report.tasks.push_back(std::move(entry));
+      continue;
+    }
+    const engine::TaskStatus& task = *found;
     switch (task.state) {
       case engine::TaskStatus::State::kOpening: entry.state = "restoring"; break;
       case engine::TaskStatus::State::kRunning: entry.state = "active"; break;
@@ -99,9 +106,9 @@ std::vector<std::string> Queries::Stores() const {
   return names;
 }
 
-std::vector<TaskId> Queries::ReadableTasks() const {
+std::vector<TaskId> Queries::TasksToScan() const {
   std::vector<TaskId> tasks;
-  for (const auto& [task, store] : parts_.table->All()) tasks.push_back(task);
+  for (int task = 0; task < parts_.tasks; ++task) tasks.push_back(TaskId(task));
   return tasks;
 }
 

@@ -44,7 +44,7 @@ class Queries : public server::QueryBackend {
   server::ProbeAnswer Readiness() const override;
   server::ProcessorReport Tasks() const override;
   std::vector<std::string> Stores() const override;
-  std::vector<TaskId> ReadableTasks() const override;
+  std::vector<TaskId> TasksToScan() const override;
   void GetKey(store::StoreIndex store, Bytes key, std::optional<TaskId> task,
               std::function<void(absl::StatusOr<server::KeyAnswer>)> done) override;
   void Scan(TaskId task, store::ScanRequest range, std::function<void(absl::StatusOr<server::ScanAnswer>)> done) override;

@@ -105,7 +105,7 @@ class Router : public std::enable_shared_from_this<Router> {
       return respond(ErrorResponse(absl::ResourceExhaustedError("too many range queries at once"), "ask again in a moment"));
     }
     MergedScan scan;
-    scan.tasks = query->task ? std::vector<TaskId>{*query->task} : backend->ReadableTasks();
+    scan.tasks = query->task ? std::vector<TaskId>{*query->task} : backend->TasksToScan();
     scan.range = query->range;
     scan.range.store = store;
     scan.after = query->cursor;

@@ -81,8 +81,9 @@ class QueryBackend {
   virtual ProcessorReport Tasks() const = 0;
   // Names of the stores, in manifest order.
   virtual std::vector<std::string> Stores() const = 0;
-  // Tasks whose committed state can be read here now, ascending.
-  virtual std::vector<TaskId> ReadableTasks() const = 0;
+  // Tasks whose state this process answers for, ascending: open or not. A scan over them fails while one is not open, rather
+  // than give a shorter list.
+  virtual std::vector<TaskId> TasksToScan() const = 0;
 
   // Reads committed state. `store` is an index into Stores(). Without `task`, the one that the key's hash belongs to.
   // UNAVAILABLE: the task is not open here (restoring, moving): ask again. NOT_FOUND: there is no such task.

@@ -38,7 +38,7 @@ def test_damaged_state_is_rebuilt(rig, kind, how):
     r = processed(rig())
     damaged = 0
     for folder in task_folders(r):
-        for path in folder.glob(kind):
+        for path in folder.rglob(kind):
             damaged += 1
             if how == "flipped":
                 flip(path)
@@ -149,7 +149,7 @@ def test_full_disk_loses_nothing_and_is_named(rig, small_disk):
         except OSError:
             pass
     refused = r.command("produce", "events", "--data", r.data, "--key", "key", check=False,
-                        stdin=b"".join(b'{"key": "full", "n": 0, "pad": "%s"}\n' % (b"y" * 100_000) for _ in range(50)))
+                        stdin=b"".join(b'{"key": "full", "n": 0, "pad": "%s"}\n' % os.urandom(50_000).hex().encode() for _ in range(100)))
     assert refused.returncode != 0
     assert b"pace" in refused.stderr or b"disk" in refused.stderr, refused.stderr
     r.check()
