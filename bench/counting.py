@@ -191,7 +191,7 @@ def main():
     parser.add_argument("--dir", help="put data folders there")
     options = parser.parse_args()
     keys, tasks = ([int(n) for n in text.split(",")] for text in (options.keys, options.tasks))
-    cpp = [str(BIN / "counting_worker")]
+    cpp = [str(BIN / "counting_worker"), "--input=words", "--output=counted"]
     with tempfile.TemporaryDirectory() as programs:
         script = pathlib.Path(programs) / "counting.py"
         script.write_text(PYTHON_WORKER)
