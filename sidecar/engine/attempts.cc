@@ -4,8 +4,8 @@
 
 namespace millstream::engine {
 
-const Attempts::Entry& Attempts::Charge(const spec::ErrorsSpec& errors, uint32_t input, Offset offset, protocol::Failure failure,
-                                        bool retriable) {
+const Attempts::Entry& Attempts::Charge(const spec::ErrorsSpec& errors, uint32_t input, Offset offset,
+                                        protocol::Failure failure, bool retriable) {
   Entry& entry = entries_[{input, offset}];
   ++entry.count;
   entry.final = !retriable || entry.count >= errors.max_attempts;
@@ -31,9 +31,12 @@ void Attempts::Committed(uint32_t input, Offset next) {
 Verdict VerdictFor(const spec::ErrorsSpec& errors, const Attempts::Entry& entry) {
   if (!entry.final) return Verdict::kRetry;
   switch (errors.on_failure) {
-    case spec::FailureAction::kStop: return Verdict::kStop;
-    case spec::FailureAction::kSkip: return Verdict::kSkip;
-    case spec::FailureAction::kDeadLetter: return Verdict::kDeadLetter;
+    case spec::FailureAction::kStop:
+      return Verdict::kStop;
+    case spec::FailureAction::kSkip:
+      return Verdict::kSkip;
+    case spec::FailureAction::kDeadLetter:
+      return Verdict::kDeadLetter;
   }
   return Verdict::kStop;
 }

@@ -15,8 +15,8 @@ namespace millstream::engine {
 // What is to be done about an item that failed.
 enum class Verdict : uint8_t { kRetry, kStop, kSkip, kDeadLetter };
 
-// Failures of single items, kept across aborts and workers until their offsets are committed. Only the first item of a task
-// can fail (prefix rule), so there are few entries: one per item that failed and is not committed yet.
+// Failures of single items, kept across aborts and workers until their offsets are committed. Only the first item of a
+// task can fail (prefix rule), so there are few entries: one per item that failed and is not committed yet.
 class Attempts {
  public:
   struct Entry {
@@ -26,7 +26,8 @@ class Attempts {
   };
 
   // Charges the item one attempt. `retriable`: by guarantee and by what the worker said.
-  const Entry& Charge(const spec::ErrorsSpec& errors, uint32_t input, Offset offset, protocol::Failure failure, bool retriable);
+  const Entry& Charge(const spec::ErrorsSpec& errors, uint32_t input, Offset offset, protocol::Failure failure,
+                      bool retriable);
   // nullptr: it never failed.
   const Entry* Find(uint32_t input, Offset offset) const;
   // Failures so far plus one.

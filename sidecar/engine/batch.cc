@@ -26,7 +26,8 @@ protocol::RecordItem ToProtocol(const Item& item, int32_t key_index, uint32_t at
 // Values of one store for all keys: from the layers where they know it, else what was read from disk.
 class StateFiller {
  public:
-  StateFiller(const Batch& batch, const BatchEncoding& how) : batch_(batch), how_(how), left_(how.max_bytes - batch.frame_bytes) {}
+  StateFiller(const Batch& batch, const BatchEncoding& how)
+      : batch_(batch), how_(how), left_(how.max_bytes - batch.frame_bytes) {}
 
   protocol::Batch::StoreState Fill(store::StoreIndex store) {
     protocol::Batch::StoreState state;
@@ -49,7 +50,8 @@ class StateFiller {
       if ((key.stores & bit) == 0) continue;
       protocol::StateValue& value = state.values[i];
       if (const OverlayValue* found = how_.overlays->Find(store, key.bytes, key.hash)) {
-        value = found->deleted ? protocol::StateValue{} : protocol::StateValue{protocol::StateValue::What::kValue, found->view()};
+        value = found->deleted ? protocol::StateValue{}
+                               : protocol::StateValue{protocol::StateValue::What::kValue, found->view()};
       }
       MS_CHECK(value.what != protocol::StateValue::What::kNotPrefetched);  // neither a layer nor a read knows it
       const int64_t size = static_cast<int64_t>(value.value.size());
@@ -135,8 +137,10 @@ std::string EncodeBatch(const Batch& batch, TaskId task, const BatchEncoding& ho
 }
 
 int64_t FrameBytes(const Item& item) {
-  int64_t sum = kItemOverhead + (item.record.key ? item.record.key->size() : 0) + (item.record.value ? item.record.value->size() : 0);
-  for (const Header& header : item.record.headers) sum += 12 + header.name.size() + (header.value ? header.value->size() : 0);
+  int64_t sum = kItemOverhead + (item.record.key ? item.record.key->size() : 0) +
+                (item.record.value ? item.record.value->size() : 0);
+  for (const Header& header : item.record.headers)
+    sum += 12 + header.name.size() + (header.value ? header.value->size() : 0);
   return sum;
 }
 

@@ -27,12 +27,13 @@ struct PrefetchPlan {
 struct BatchKey {
   std::string_view bytes;
   size_t hash = 0;
-  uint32_t stores = 0;      // to prefetch
+  uint32_t stores = 0;       // to prefetch
   int64_t timestamp_ms = 0;  // of the last record with it
 };
 
-// One batch of one task, from the cutting of its records to its end. It is *prepared* (keys collected, values not in memory
-// asked for), *ready* once every read is answered, and then *out* at a worker. Pinned overlays: see TaskOverlays.
+// One batch of one task, from the cutting of its records to its end. It is *prepared* (keys collected, values not in
+// memory asked for), *ready* once every read is answered, and then *out* at a worker. Pinned overlays: see
+// TaskOverlays.
 struct Batch {
   uint64_t id = 0;  // of this process
   std::vector<Item> items;
@@ -64,8 +65,8 @@ struct Batch {
   std::unique_ptr<Overlay> scratch;
 };
 
-// Adds the item's key to those of the batch. Precondition: the item is at its final place in batch->items (the vector has
-// its capacity): keys point into it.
+// Adds the item's key to those of the batch. Precondition: the item is at its final place in batch->items (the vector
+// has its capacity): keys point into it.
 void IndexKey(const PrefetchPlan& plan, Batch* batch, size_t item);
 
 // The keys whose value no layer knows, grouped by store, as reads of the batch (`read` ids are the caller's business).
@@ -75,7 +76,7 @@ std::vector<std::vector<Bytes>> CollectReads(const PrefetchPlan& plan, const Tas
 struct BatchEncoding {
   const PrefetchPlan* plan;
   const TaskOverlays* overlays;
-  int64_t max_bytes;         // records plus state; values beyond it are left to GET
+  int64_t max_bytes;          // records plus state; values beyond it are left to GET
   std::vector<int> attempts;  // per item from the first on; missing: 1
 };
 // The BATCH frame with the values as they are now. Precondition: ready.

@@ -21,11 +21,13 @@ bool Single(const Task& task, const Item& item) { return item.record.offset < ta
 // Cuts the next batch and asks for its state: at once if none is out, else only when it will be a full one.
 void EngineImpl::Prepare(Task& task) {
   if (task.leaving != Task::Leaving::kNo && !at_most_once_) return;
-  if (task.prepared || task.queue.empty() || pipeline_.recovering() || now_ < task.wait_until || workers_.usable() == 0) return;
+  if (task.prepared || task.queue.empty() || pipeline_.recovering() || now_ < task.wait_until || workers_.usable() == 0)
+    return;
   if (overlay_pressure_) return;  // a prepared batch holds on to overlays
   if (task.in_flight) {
     const Item& front = task.queue.front();
-    const bool full = task.queue.size() >= static_cast<size_t>(spec_.batch.max_records + 1) / 2 || task.queue.bytes() >= spec_.batch.max_bytes;
+    const bool full = task.queue.size() >= static_cast<size_t>(spec_.batch.max_records + 1) / 2 ||
+                      task.queue.bytes() >= spec_.batch.max_bytes;
     if (!full || !task.attempts.empty() || Traced(task, front) || Single(task, front) ||
         FrameBytes(front) + kFrameOverhead > options_.frame_cap) {
       return;
@@ -54,14 +56,17 @@ bool EngineImpl::SettleFront(Task& task) {
     const Attempts::Entry* entry = task.attempts.Find(front.input, front.record.offset);
     if (entry == nullptr && FrameBytes(front) + kFrameOverhead > options_.frame_cap) {
       Charge(task, front,
-             {"Decode", "RecordTooLarge", StrCat("its ", FrameBytes(front), " bytes do not fit a frame of ", options_.frame_cap), false}, false);
+             {"Decode", "RecordTooLarge",
+              StrCat("its ", FrameBytes(front), " bytes do not fit a frame of ", options_.frame_cap), false},
+             false);
       entry = task.attempts.Find(front.input, front.record.offset);
     }
     if (entry == nullptr || !entry->final) return true;
     const Verdict verdict = VerdictFor(spec_.errors, *entry);
     if (verdict == Verdict::kStop) {
-      Stop(task, StrCat(Describe(task.id, front.input, front.record.offset), " failed ", entry->count, entry->count == 1 ? " time" : " times",
-                        ", last with ", entry->last.failure_class, " ", entry->last.error, ": ", entry->last.message,
+      Stop(task, StrCat(Describe(task.id, front.input, front.record.offset), " failed ", entry->count,
+                        entry->count == 1 ? " time" : " times", ", last with ", entry->last.failure_class, " ",
+                        entry->last.error, ": ", entry->last.message,
                         "; the task is stopped: repair the program and restart the task, or set errors.onFailure"));
       return false;
     }
@@ -100,13 +105,14 @@ void EngineImpl::Cut(Task& task, Batch* batch) {
   }
 }
 
-// AtMostOnce: the offsets of a batch are committed before it is sent. Records that come back unhandled are claimed already.
+// AtMostOnce: the offsets of a batch are committed before it is sent. Records that come back unhandled are claimed
+// already.
 void EngineImpl::Claim(Task& task) {
   bool moved = false;
   for (const Item& item : task.prepared->items) {
     TaskInput& input = task.inputs[item.input];
     if (item.next <= input.staged) continue;
-    MS_CHECK(item.from == input.staged);
+    MS_CHECK(at_most_once_ ? item.from >= input.staged : item.from == input.staged);
     input.staged = item.next;
     moved = true;
   }
@@ -183,7 +189,8 @@ void EngineImpl::Send(Task& task, Worker& worker) {
   batch.worker = worker.id;
   batch.sent = now_;
   batch.deadline = now_ + spec_.batch.deadline;
-  BatchEncoding how{&prefetch_, &task.overlays, std::min<int64_t>(spec_.batch.max_bytes, options_.frame_cap / 4 * 3), {}};
+  BatchEncoding how{
+      &prefetch_, &task.overlays, std::min<int64_t>(spec_.batch.max_bytes, options_.frame_cap / 4 * 3), {}};
   if (!task.attempts.empty()) {
     for (const Item& item : batch.items) how.attempts.push_back(task.attempts.Next(item.input, item.record.offset));
   }
@@ -191,7 +198,8 @@ void EngineImpl::Send(Task& task, Worker& worker) {
   std::string frame = EncodeBatch(batch, task.id, how, &state_bytes);
   MS_CHECK(frame.size() <= static_cast<size_t>(options_.frame_cap) + 4);
   if (!batch.keys.empty()) {
-    state_bytes_per_key_ += (static_cast<double>(state_bytes) / static_cast<double>(batch.keys.size()) - state_bytes_per_key_) / 16;
+    state_bytes_per_key_ +=
+        (static_cast<double>(state_bytes) / static_cast<double>(batch.keys.size()) - state_bytes_per_key_) / 16;
   }
   task.overlays.ReleasePin(batch.pin);
   batch.reads.clear();
@@ -219,9 +227,10 @@ void EngineImpl::CheckDeadlines(Task& task) {
   if (!task.in_flight || now_ < task.in_flight->deadline) return;
   Worker* worker = workers_.Find(task.in_flight->worker);
   MS_CHECK(worker != nullptr);
-  DropFaulty(*worker, protocol::kDeadlineExceeded,
-             StrCat("batch ", task.in_flight->seq, " of task ", task.id.value(), " with ", task.in_flight->items.size(),
-                    " records was not answered within ", absl::FormatDuration(spec_.batch.deadline), " (batch.deadline)"));
+  DropFaulty(
+      *worker, protocol::kDeadlineExceeded,
+      StrCat("batch ", task.in_flight->seq, " of task ", task.id.value(), " with ", task.in_flight->items.size(),
+             " records was not answered within ", absl::FormatDuration(spec_.batch.deadline), " (batch.deadline)"));
 }
 
 // ---------------------------------------------------------------- tasks and workers

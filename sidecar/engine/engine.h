@@ -24,10 +24,10 @@ struct EngineOptions {
   std::string transactional_id_a, transactional_id_b, process_start;
   std::string owner_stamp;  // <clusterName>/<namespace>/<name>
   // Bounds on what the engine holds (engine.md, "Memory").
-  int64_t overlay_bytes = 64 << 20;        // staged and committed-not-applied state, all tasks
-  int64_t fetched_bytes = 32 << 20;        // records read and not yet sent, all tasks
+  int64_t overlay_bytes = 64 << 20;  // staged and committed-not-applied state, all tasks
+  int64_t fetched_bytes = 32 << 20;  // records read and not yet sent, all tasks
   uint32_t frame_cap = protocol::kDefaultFrameCap;
-  uint64_t seed = 0;                       // of the first batch sequence number
+  uint64_t seed = 0;  // of the first batch sequence number
   // Largest record (key + value + headers) each output and each changelog takes, in the spec's order; missing ones are
   // kDefaultRecordBytes. Told to workers in WELCOME and checked again before anything is staged.
   std::vector<int64_t> output_max_bytes, store_max_bytes;
@@ -57,8 +57,8 @@ struct TaskStatus {
     Offset committed, position, end;  // end: as far as known, kNoOffset if not
   };
   std::vector<Input> inputs;
-  uint64_t records = 0;   // committed since it was opened
-  int attempt = 0;        // of the record it is busy with, when more than 1
+  uint64_t records = 0;  // committed since it was opened
+  int attempt = 0;       // of the record it is busy with, when more than 1
 };
 
 struct EngineStatus {

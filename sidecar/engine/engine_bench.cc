@@ -1,5 +1,5 @@
-// What the engine's own thread costs per record: batches, overlays, transactions, applies; without worker, log and disk, which
-// answer at once and outside the measured time. Counting per key, as the end-to-end benchmark does.
+// What the engine's own thread costs per record: batches, overlays, transactions, applies; without worker, log and
+// disk, which answer at once and outside the measured time. Counting per key, as the end-to-end benchmark does.
 #include <time.h>
 
 #include <chrono>
@@ -34,7 +34,11 @@ EngineOptions Options() {
 
 class Bench {
  public:
-  Bench(int tasks, int keys) : tasks_(tasks), keys_(keys), metrics_(NewMetricsRegistry()), engine_(Engine::Create(Options(), &SystemClock(), metrics_.get())) {}
+  Bench(int tasks, int keys)
+      : tasks_(tasks),
+        keys_(keys),
+        metrics_(NewMetricsRegistry()),
+        engine_(Engine::Create(Options(), &SystemClock(), metrics_.get())) {}
 
   void Run(int64_t records) {
     Handle(TokenChanged{{"bench", "m", "", Generation(1)}, 1});
@@ -48,10 +52,12 @@ class Bench {
       Drain();
     }
     const double per_record = std::chrono::duration<double, std::nano>(spent_).count() / static_cast<double>(handled_);
-    std::printf("%d tasks, %d keys: %.0f ns per record in the engine (%lld records, %llu transactions)\n", tasks_, keys_, per_record,
-                static_cast<long long>(handled_), static_cast<unsigned long long>(engine_->Status().transactions));
+    std::printf("%d tasks, %d keys: %.0f ns per record in the engine (%lld records, %llu transactions)\n", tasks_,
+                keys_, per_record, static_cast<long long>(handled_),
+                static_cast<unsigned long long>(engine_->Status().transactions));
     for (const auto& [what, time] : by_event_) {
-      std::printf("  event %2zu: %.0f ns per record\n", what, std::chrono::duration<double, std::nano>(time).count() / static_cast<double>(handled_));
+      std::printf("  event %2zu: %.0f ns per record\n", what,
+                  std::chrono::duration<double, std::nano>(time).count() / static_cast<double>(handled_));
     }
   }
 

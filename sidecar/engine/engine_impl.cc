@@ -26,8 +26,8 @@ PrefetchPlan PlanOf(const spec::StreamProcessorSpec& spec) {
   return plan;
 }
 
-// Sequence numbers stay below 2^53 (JavaScript's integers) and differ from process to process, so that a reply to another
-// process is recognised.
+// Sequence numbers stay below 2^53 (JavaScript's integers) and differ from process to process, so that a reply to
+// another process is recognised.
 uint64_t FirstSeq(uint64_t seed) { return 1 + (seed * 0x9E3779B97F4A7C15u >> 24) % (uint64_t{1} << 40); }
 
 }  // namespace
@@ -37,9 +37,14 @@ std::unique_ptr<Engine> Engine::Create(const EngineOptions& options, const Clock
 }
 
 EngineImpl::EngineImpl(const EngineOptions& options, const Clock* clock, MetricsRegistry* registry)
-    : options_(options), clock_(clock), metrics_(registry, options.spec.name),
-      at_most_once_(options.spec.guarantee == spec::Guarantee::kAtMostOnce), prefetch_(PlanOf(options.spec)), router_(&options_),
-      pipeline_(&options_, this, &metrics_), next_seq_(FirstSeq(options.seed)) {}
+    : options_(options),
+      clock_(clock),
+      metrics_(registry, options.spec.name),
+      at_most_once_(options.spec.guarantee == spec::Guarantee::kAtMostOnce),
+      prefetch_(PlanOf(options.spec)),
+      router_(&options_),
+      pipeline_(&options_, this, &metrics_),
+      next_seq_(FirstSeq(options.seed)) {}
 
 // ---------------------------------------------------------------- the loop
 
@@ -165,7 +170,10 @@ void EngineImpl::UpdatePressure() {
   const bool overlay = overlay_bytes_ >= (overlay_pressure_ ? options_.overlay_bytes / 2 : options_.overlay_bytes);
   if (fetch == fetch_pressure_ && overlay == overlay_pressure_) return;
   if (overlay && !overlay_pressure_) {
-    for (auto& [id, task] : tasks_) task->overlays.FreeCache();
+    for (auto& [id, task] : tasks_) {
+      DropPrepared(*task);  // it pins overlays, and is not sent before there is room
+      task->overlays.FreeCache();
+    }
   }
   fetch_pressure_ = fetch;
   overlay_pressure_ = overlay;
@@ -267,7 +275,8 @@ TopicPartition EngineImpl::PartitionOf(TaskId task, uint32_t input) const {
 }
 
 std::string EngineImpl::Describe(TaskId task, uint32_t input, Offset offset) const {
-  return StrCat("record ", PartitionOf(task, input).ToString(), " offset ", offset.value(), " (input '", spec_.inputs[input].name, "')");
+  return StrCat("record ", PartitionOf(task, input).ToString(), " offset ", offset.value(), " (input '",
+                spec_.inputs[input].name, "')");
 }
 
 EngineStatus EngineImpl::Status() const {
@@ -281,14 +290,26 @@ EngineStatus EngineImpl::Status() const {
     out.error = task->error;
     out.records = task->records;
     switch (task->phase) {
-      case Task::Phase::kOpening: out.state = TaskStatus::State::kOpening; break;
-      case Task::Phase::kFailed: out.state = task->retry_at == absl::InfiniteDuration() ? TaskStatus::State::kStopped : TaskStatus::State::kOpening; break;
-      case Task::Phase::kStopped: out.state = TaskStatus::State::kStopped; break;
-      case Task::Phase::kClosing: out.state = TaskStatus::State::kClosing; break;
-      default: out.state = task->leaving == Task::Leaving::kNo ? TaskStatus::State::kRunning : TaskStatus::State::kClosing;
+      case Task::Phase::kOpening:
+        out.state = TaskStatus::State::kOpening;
+        break;
+      case Task::Phase::kFailed:
+        out.state =
+            task->retry_at == absl::InfiniteDuration() ? TaskStatus::State::kStopped : TaskStatus::State::kOpening;
+        break;
+      case Task::Phase::kStopped:
+        out.state = TaskStatus::State::kStopped;
+        break;
+      case Task::Phase::kClosing:
+        out.state = TaskStatus::State::kClosing;
+        break;
+      default:
+        out.state = task->leaving == Task::Leaving::kNo ? TaskStatus::State::kRunning : TaskStatus::State::kClosing;
     }
     for (const TaskInput& input : task->inputs) out.inputs.push_back({input.committed, input.fetched, input.end});
-    const Item* busy_with = task->in_flight ? &task->in_flight->items.front() : !task->queue.empty() ? &task->queue.front() : nullptr;
+    const Item* busy_with = task->in_flight        ? &task->in_flight->items.front()
+                            : !task->queue.empty() ? &task->queue.front()
+                                                   : nullptr;
     const int attempt = busy_with == nullptr ? 1 : task->attempts.Next(busy_with->input, busy_with->record.offset);
     out.attempt = attempt > 1 ? attempt : 0;
   }

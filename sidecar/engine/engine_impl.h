@@ -21,13 +21,13 @@
 
 namespace millstream::engine {
 
-// The engine: tasks, workers, reads and the pipeline put together. An event changes what it is about and marks the tasks it
-// touched; then every marked task is *refreshed* (does what its state allows: apply, prepare, send, leave ...) and the pipeline
-// steps, until nothing is marked. So a step costs what it touches, not what there is.
+// The engine: tasks, workers, reads and the pipeline put together. An event changes what it is about and marks the
+// tasks it touched; then every marked task is *refreshed* (does what its state allows: apply, prepare, send, leave ...)
+// and the pipeline steps, until nothing is marked. So a step costs what it touches, not what there is.
 //
 // The methods are grouped by file:
-//   engine_impl.cc     the loop: events, refresh, timers, status       task_lifecycle.cc  open, start, stop, leave, close
-//   batching.cc        cut, prepare, send, cancel batches               results.cc         what workers send back
+//   engine_impl.cc     the loop: events, refresh, timers, status       task_lifecycle.cc  open, start, stop, leave,
+//   close batching.cc        cut, prepare, send, cancel batches               results.cc         what workers send back
 //   failures.cc        crashed workers, failed items                    worker_reads.cc    GET and SCAN
 //   state_apply.cc     committed state to disk; changelogs; settling    queries.cc         reads from outside
 class EngineImpl final : public Engine, private PipelineHost {
@@ -120,7 +120,8 @@ class EngineImpl final : public Engine, private PipelineHost {
   // The task that holds batch `seq` at the worker; nullptr (and the worker is dropped, or the frame is late).
   Task* Holder(Worker& worker, uint64_t seq);
   void Accept(Task& task, Batch& batch, const protocol::Result& result);
-  void StageOps(Task& task, const Batch& batch, const protocol::StateOps& ops, int64_t timestamp_ms, Transaction& transaction);
+  void StageOps(Task& task, const Batch& batch, const protocol::StateOps& ops, int64_t timestamp_ms,
+                Transaction& transaction);
   void StageOutputs(const std::vector<protocol::OutputRecord>& outputs);
   void ReturnItems(Task& task, Batch& batch, size_t from);
 

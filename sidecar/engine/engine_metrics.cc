@@ -13,11 +13,13 @@ EngineMetrics::EngineMetrics(MetricsRegistry* registry, const std::string& proce
   records = counter("millstream_records_total", "Input records whose effects are committed.");
   transactions = counter("millstream_transactions_total", "Committed transactions.");
   aborts = counter("millstream_transactions_aborted_total", "Aborted transactions.");
-  unknown_outcomes = counter("millstream_transaction_outcomes_unknown_total", "Commits whose outcome had to be looked up.");
+  unknown_outcomes =
+      counter("millstream_transaction_outcomes_unknown_total", "Commits whose outcome had to be looked up.");
   late_results = counter("millstream_late_results_total", "Results of batches that were cancelled before; dropped.");
   dead_letters = counter("millstream_dead_letters_total", "Records given to the dead-letter topic.");
   skipped = counter("millstream_records_skipped_total", "Records skipped because they failed (onFailure: Skip).");
-  worker_crashes = counter("millstream_worker_crashes_total", "Workers that ended or misbehaved with a batch in flight.");
+  worker_crashes =
+      counter("millstream_worker_crashes_total", "Workers that ended or misbehaved with a batch in flight.");
   output_records = counter("millstream_output_records_total", "Records staged for outputs.");
   changelog_records = counter("millstream_changelog_records_total", "Records staged for changelogs.");
   failures_decode = failures("Decode");
@@ -26,8 +28,9 @@ EngineMetrics::EngineMetrics(MetricsRegistry* registry, const std::string& proce
   failures_other = failures("Other");
   batch_seconds = registry->GetHistogram("millstream_batch_seconds", "Time a batch spends at its worker.", labels,
                                          {0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30});
-  commit_seconds = registry->GetHistogram("millstream_commit_seconds", "From closing a transaction to its known outcome.", labels,
-                                          {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5});
+  commit_seconds =
+      registry->GetHistogram("millstream_commit_seconds", "From closing a transaction to its known outcome.", labels,
+                             {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5});
   lag = gauge("millstream_lag_records", "Records between the committed positions and the known ends of the inputs.");
   overlay_bytes = gauge("millstream_state_staged_bytes", "State in memory: staged, or committed and not yet on disk.");
   fetched_bytes = gauge("millstream_fetched_bytes", "Input records in memory.");

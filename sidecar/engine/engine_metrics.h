@@ -13,8 +13,8 @@ struct EngineMetrics {
   // Of class Decode, Handler or Output; anything else a worker says counts as "Other".
   Counter* Failures(const std::string& failure_class) const;
 
-  Counter* records;        // committed
-  Counter* transactions;   // committed
+  Counter* records;       // committed
+  Counter* transactions;  // committed
   Counter* aborts;
   Counter* unknown_outcomes;
   Counter* late_results;

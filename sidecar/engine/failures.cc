@@ -12,7 +12,8 @@ namespace millstream::engine {
 // Closes the connection; what it held has no effect.
 void EngineImpl::DropFaulty(Worker& worker, std::string_view code, const std::string& message) {
   MS_CHECK(!worker.dropped);
-  NoteError(StrCat("worker ", worker.id, worker.name.empty() ? "" : " (", worker.name, worker.name.empty() ? "" : ")", " is cut off: ", code, ": ", message));
+  NoteError(StrCat("worker ", worker.id, worker.name.empty() ? "" : " (", worker.name, worker.name.empty() ? "" : ")",
+                   " is cut off: ", code, ": ", message));
   Do(DropWorker{worker.id, std::string(code), message});
   WorkerGone(worker, /*crashed=*/true, StrCat(code, ": ", message));
   worker.dropped = true;
@@ -40,12 +41,14 @@ void EngineImpl::WorkerGone(Worker& worker, bool crashed, const std::string& cau
   worker.waiting.clear();
 }
 
-// protocol.md, "Poison": the records that were out may have crashed the worker. Now they are traced: the worker names each
-// before it touches it. If it was traced already, the one it named is charged, and the rest come one at a time.
+// protocol.md, "Poison": the records that were out may have crashed the worker. Now they are traced: the worker names
+// each before it touches it. If it was traced already, the one it named is charged, and the rest come one at a time.
 void EngineImpl::Suspect(Task& task, const Batch& batch, const std::string& cause) {
   if (batch.trace && batch.extended && batch.extended_done < batch.items.size()) {
     Charge(task, batch.items[batch.extended_done],
-           {"Handler", "WorkerCrashed", StrCat("the worker ended or was cut off while it handled this record (", cause, ")"), true}, true);
+           {"Handler", "WorkerCrashed",
+            StrCat("the worker ended or was cut off while it handled this record (", cause, ")"), true},
+           true);
   }
   for (const Item& item : batch.items) {
     TaskInput& input = task.inputs[item.input];
@@ -61,7 +64,8 @@ void EngineImpl::Isolate(Task& task, const Batch& batch, size_t items) {
   }
 }
 
-// A value or output beyond the limits: which item wrote it is known only if there was one. Otherwise they come one by one.
+// A value or output beyond the limits: which item wrote it is known only if there was one. Otherwise they come one by
+// one.
 void EngineImpl::OverLimits(Task& task, Batch& batch, uint32_t done, const absl::Status& limits) {
   if (done == 1) {
     Charge(task, batch.items[0], {"Output", "OverLimit", std::string(limits.message()), true}, true);
@@ -74,12 +78,15 @@ void EngineImpl::OverLimits(Task& task, Batch& batch, uint32_t done, const absl:
 void EngineImpl::Charge(Task& task, const Item& item, protocol::Failure failure, bool retriable) {
   metrics_.Failures(failure.failure_class)->Add();
   // Some SDKs begin the message with the error's name; it is shown once.
-  if (const std::string named = StrCat(failure.error, ": "); failure.message.starts_with(named)) failure.message.erase(0, named.size());
-  const Attempts::Entry& entry = task.attempts.Charge(spec_.errors, item.input, item.record.offset, std::move(failure), retriable && !at_most_once_);
+  if (const std::string named = StrCat(failure.error, ": "); failure.message.starts_with(named))
+    failure.message.erase(0, named.size());
+  const Attempts::Entry& entry = task.attempts.Charge(spec_.errors, item.input, item.record.offset, std::move(failure),
+                                                      retriable && !at_most_once_);
   const int failures = entry.count;
   if (!entry.final) task.wait_until = now_ + Backoff(spec_.errors.backoff_initial, spec_.errors.backoff_max, failures);
-  NoteError(StrCat(Describe(task.id, item.input, item.record.offset), ": attempt ", failures, " of ", spec_.errors.max_attempts, " failed: ",
-                   entry.last.failure_class, " ", entry.last.error, ": ", entry.last.message));
+  NoteError(StrCat(Describe(task.id, item.input, item.record.offset), ": attempt ", failures, " of ",
+                   spec_.errors.max_attempts, " failed: ", entry.last.failure_class, " ", entry.last.error, ": ",
+                   entry.last.message));
 }
 
 // The record at the front is done with, without having been handled: in the open transaction, as any other effect.
@@ -87,7 +94,7 @@ void EngineImpl::Consume(Task& task, const Attempts::Entry& entry, Verdict verdi
   const Item item = task.queue.PopFront();
   TaskInput& input = task.inputs[item.input];
   if (item.next > input.staged) {
-    MS_CHECK(item.from == input.staged);
+    MS_CHECK(at_most_once_ ? item.from >= input.staged : item.from == input.staged);
     input.staged = item.next;
   }
   StageOffsets(task);
@@ -101,7 +108,9 @@ void EngineImpl::Consume(Task& task, const Attempts::Entry& entry, Verdict verdi
     metrics_.skipped->Add();
   }
   LogWarning(verdict == Verdict::kDeadLetter ? "record given to the dead-letter topic" : "record skipped",
-             {{"record", Describe(task.id, item.input, item.record.offset)}, {"attempts", entry.count}, {"error", entry.last.error}});
+             {{"record", Describe(task.id, item.input, item.record.offset)},
+              {"attempts", entry.count},
+              {"error", entry.last.error}});
 }
 
 }  // namespace millstream::engine

@@ -80,6 +80,8 @@ TEST(FailurePolicyTest, StopStopsThisTaskOnlyUntilItIsRestarted) {
   engine.Records(1, 0, 1);
   EXPECT_EQ(engine.NeedBatch().task, TaskId(1));
   engine.Do(RestartTask{TaskId(0)});
+  EXPECT_EQ(engine.Take<SeekFetch>().to, Offset(0)) << "it kept no records";
+  engine.Records(0, 0, 2);
   const SentBatch again = engine.NeedBatch();
   EXPECT_THAT(again.offsets, ElementsAre(0, 1));
   EXPECT_THAT(again.attempts, ElementsAre(1, 1));
@@ -118,9 +120,12 @@ TEST(FailurePolicyTest, DeadLetterKeepsTheRecordAndSaysWhy) {
   EXPECT_EQ(letter.key, Bytes("k\0y", 3));
   EXPECT_EQ(letter.value, std::nullopt);
   EXPECT_EQ(letter.timestamp_ms, 1234);
-  auto header = [](const char* name, const char* value) { return Header{std::string("millstream.error.") + name, value}; };
-  EXPECT_THAT(letter.headers, ElementsAre(Header{"h", "1"}, Header{"h", std::nullopt}, header("class", "Handler"), header("message", "ValueError: bad amount"),
-                                          header("topic", "in"), header("partition", "3"), header("offset", "0"), header("timestamp", "1234"),
+  auto header = [](const char* name, const char* value) {
+    return Header{std::string("millstream.error.") + name, value};
+  };
+  EXPECT_THAT(letter.headers, ElementsAre(Header{"h", "1"}, Header{"h", std::nullopt}, header("class", "Handler"),
+                                          header("message", "ValueError: bad amount"), header("topic", "in"),
+                                          header("partition", "3"), header("offset", "0"), header("timestamp", "1234"),
                                           header("attempts", "3"), header("processor", "default/p")));
   engine.Answer(append);
   engine.AnswerCall(What::kFlush);
@@ -180,7 +185,8 @@ TEST(LimitsTest, WhatExceedsThemFailsItsItemWhichIsFoundOneByOne) {
     engine.Commit();
   }
   EXPECT_EQ(engine.engine().Status().skipped, 1u);
-  EXPECT_THAT(engine.engine().Status().last_error, HasSubstr("Output OverLimit: a record of 2001 bytes for output 'out', which takes at most 1000"));
+  EXPECT_THAT(engine.engine().Status().last_error,
+              HasSubstr("Output OverLimit: a record of 2001 bytes for output 'out', which takes at most 1000"));
   EXPECT_THAT(engine.NeedBatch().offsets, ElementsAre(2));
 }
 
@@ -189,10 +195,12 @@ TEST(LimitsTest, PartitionsAndValuesAreChecked) {
   engine.Start({0, 1});
   engine.Records(0, 0, 1);
   engine.Result(engine.NeedBatch(), {.outputs = {{"k", "v", 4}}});
-  EXPECT_THAT(engine.engine().Status().last_error, HasSubstr("partition 4 of output 'out', which has the partitions 0 to 3"));
+  EXPECT_THAT(engine.engine().Status().last_error,
+              HasSubstr("partition 4 of output 'out', which has the partitions 0 to 3"));
   engine.Records(1, 0, 1);
   engine.Result(engine.NeedBatch(), {.ops = {{1, "key", std::string(998, 'x')}}});
-  EXPECT_THAT(engine.engine().Status().last_error, HasSubstr("key and value of 1001 bytes for key 'key' of store 'index', which takes at most 1000"));
+  EXPECT_THAT(engine.engine().Status().last_error,
+              HasSubstr("key and value of 1001 bytes for key 'key' of store 'index', which takes at most 1000"));
   EXPECT_FALSE(engine.Has<DropWorker>());
 }
 
@@ -200,8 +208,12 @@ TEST(LimitsTest, PartitionsAndValuesAreChecked) {
 
 class PoisonTest : public ::testing::Test {
  protected:
-  void Crash(WorkerId worker) { engine_.Do(WorkerDisconnected{worker, absl::UnavailableError("connection reset"), false}); }
-  void Extend(const SentBatch& batch, uint32_t done) { engine_.Say(batch.worker, protocol::EncodeFrame(protocol::Extend{batch.seq, done})); }
+  void Crash(WorkerId worker) {
+    engine_.Do(WorkerDisconnected{worker, absl::UnavailableError("connection reset"), false});
+  }
+  void Extend(const SentBatch& batch, uint32_t done) {
+    engine_.Say(batch.worker, protocol::EncodeFrame(protocol::Extend{batch.seq, done}));
+  }
 
   EngineDriver engine_{With(spec::FailureAction::kSkip)};
 };

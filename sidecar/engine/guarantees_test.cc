@@ -138,7 +138,8 @@ TEST_F(WorkerReadsTest, GetAnswersFromOwnWritesThenStagedThenDisk) {
   engine_.Do(KeysRead{read.read, absl::OkStatus(), {"d"}});
   const auto values = Answer<protocol::Values>();
   EXPECT_EQ(values.rid, 5u);
-  EXPECT_THAT(values.values, ElementsAre(MaybeBytes("mine"), MaybeBytes("s"), std::nullopt, MaybeBytes("d"), std::nullopt));
+  EXPECT_THAT(values.values,
+              ElementsAre(MaybeBytes("mine"), MaybeBytes("s"), std::nullopt, MaybeBytes("d"), std::nullopt));
 }
 
 TEST_F(WorkerReadsTest, ScanMergesPagesWithOwnAndStagedWrites) {
@@ -256,7 +257,8 @@ TEST(WorkersTest, WelcomeNamesLimitsAndRefusesHandlersThatDoNotFit) {
   EXPECT_EQ(welcome->outputs[0].max_bytes, 1000);
   EXPECT_EQ(welcome->deadline_ms, 60'000);
   hello.inputs = {"in", "inn"};
-  EXPECT_THAT(std::string(WelcomeFor(options, hello).status().message()), HasSubstr("a handler for 'inn', which is not an input of processor p; its inputs are: 'in'"));
+  EXPECT_THAT(std::string(WelcomeFor(options, hello).status().message()),
+              HasSubstr("a handler for 'inn', which is not an input of processor p; its inputs are: 'in'"));
   hello.inputs = std::vector<std::string>();
   EXPECT_THAT(std::string(WelcomeFor(options, hello).status().message()), HasSubstr("no handler for input 'in'"));
 }
@@ -377,7 +379,8 @@ TEST(LifecycleTest, LostOffsetsStopTheTaskAndNothingJumps) {
   EngineDriver engine;
   engine.Start({0}, 7);
   engine.Do(InputFailed{TaskId(0), 0, absl::OutOfRangeError("log starts at 20"), 0});
-  EXPECT_THAT(engine.engine().Status().tasks[0].error, HasSubstr("OffsetsLost: in-0 (input 'in') has no offset 7 any more (log starts at 20)"));
+  EXPECT_THAT(engine.engine().Status().tasks[0].error,
+              HasSubstr("OffsetsLost: in-0 (input 'in') has no offset 7 any more (log starts at 20)"));
   EXPECT_FALSE(engine.Has<SeekFetch>());
   engine.Do(RestartTask{TaskId(0)});
   EXPECT_EQ(engine.Take<SeekFetch>().to, Offset(7));

@@ -17,24 +17,29 @@
 #include "sidecar/protocol/messages.h"
 #include "sidecar/store/task_store.h"
 
-// What goes into the engine (events) and comes out of it (actions). The engine is a step function: it never blocks, has no
-// thread and does no I/O; whoever drives it (sidecar/host in production, the tests, simulation) carries the actions out and
-// feeds what came of them back as events. Each action says which event answers it; an action that says "none" needs no answer.
+// What goes into the engine (events) and comes out of it (actions). The engine is a step function: it never blocks, has
+// no thread and does no I/O; whoever drives it (sidecar/host in production, the tests, simulation) carries the actions
+// out and feeds what came of them back as events. Each action says which event answers it; an action that says "none"
+// needs no answer.
 namespace millstream::engine {
 
 using WorkerId = uint64_t;  // one connection of user code; never reused in a process
 using ReadId = uint64_t;    // one read of state
 using QueryId = uint64_t;   // one query from outside (HTTP)
 using ApplyId = uint64_t;
-using CallId = uint64_t;    // one call on a writer
+using CallId = uint64_t;                                         // one call on a writer
 enum class WriterName : uint8_t { kA = 0, kB = 1, kPlain = 2 };  // kPlain: idempotent writer of AtLeastOnce outputs
 
 // ---------------------------------------------------------------- events
 
 // Membership: the task is ours until TaskRevoked. Answered in time by OpenTask.
-struct TaskAssigned { TaskId task; };
+struct TaskAssigned {
+  TaskId task;
+};
 // Give the task up: its transactions are finished or aborted first. Answered by TaskReleased.
-struct TaskRevoked { TaskId task; };
+struct TaskRevoked {
+  TaskId task;
+};
 // The token offsets are sent with from the next transaction on (R7). Comes before the first TaskAssigned.
 // `members`: of the group; the more there are, the less often each commits (transaction.maxPerSecond).
 struct TokenChanged {
@@ -43,12 +48,14 @@ struct TokenChanged {
 };
 // The group rebalances: finish the open transactions with the old token, begin none. Answered by RebalanceReady.
 struct RebalanceStarted {};
-// This member was expelled (generation void): settle by R6; every task is lost, and TaskReleased comes for each when its
-// stores are closed. A new token and new assignments may follow at once.
-struct MembershipLost { absl::Status cause; };
+// This member was expelled (generation void): settle by R6; every task is lost, and TaskReleased comes for each when
+// its stores are closed. A new token and new assignments may follow at once.
+struct MembershipLost {
+  absl::Status cause;
+};
 
-// Where an input starts. `committed`: the group had an offset; otherwise it was resolved from startFrom and is committed
-// before the first batch (R1).
+// Where an input starts. `committed`: the group had an offset; otherwise it was resolved from startFrom and is
+// committed before the first batch (R1).
 struct InputStart {
   uint32_t input = 0;
   Offset next;
@@ -63,10 +70,13 @@ struct TaskOpened {
   std::vector<InputStart> inputs;
   store::Positions positions;  // of the restored state
 };
-struct TaskClosed { TaskId task; };
+struct TaskClosed {
+  TaskId task;
+};
 
-// `fetch` in these three: the number of the StartFetch or SeekFetch they are read under. The engine drops those of an earlier
-// one, so a driver that fills it in need not hunt down what is already queued when it carries out a seek. 0: not told.
+// `fetch` in these three: the number of the StartFetch or SeekFetch they are read under. The engine drops those of an
+// earlier one, so a driver that fills it in need not hunt down what is already queued when it carries out a seek. 0:
+// not told.
 struct RecordsRead {
   TaskId task;
   uint32_t input = 0;
@@ -152,29 +162,40 @@ struct QueryRange {
 };
 
 // A person asked a stopped task to go on.
-struct RestartTask { TaskId task; };
+struct RestartTask {
+  TaskId task;
+};
 // Time has passed: at least once a second, and when NextDeadline() comes.
 struct Tick {};
-// Shut down: stop fetching, finish or abort within `deadline` from now, release all tasks, GOODBYE. Answered by Drained.
-struct Drain { absl::Duration deadline; };
+// Shut down: stop fetching, finish or abort within `deadline` from now, release all tasks, GOODBYE. Answered by
+// Drained.
+struct Drain {
+  absl::Duration deadline;
+};
 
-using Event = std::variant<TaskAssigned, TaskRevoked, TokenChanged, RebalanceStarted, MembershipLost, TaskOpened, TaskClosed,
-                           RecordsRead, EndOfInput, InputFailed, KeysRead, RangeScanned, StateApplied, WorkerConnected,
-                           WorkerSent, WorkerDisconnected, WorkerWritable, WriterCallDone, OutcomeRead, QueryKey, QueryRange,
-                           RestartTask, Tick, Drain>;
+using Event = std::variant<TaskAssigned, TaskRevoked, TokenChanged, RebalanceStarted, MembershipLost, TaskOpened,
+                           TaskClosed, RecordsRead, EndOfInput, InputFailed, KeysRead, RangeScanned, StateApplied,
+                           WorkerConnected, WorkerSent, WorkerDisconnected, WorkerWritable, WriterCallDone, OutcomeRead,
+                           QueryKey, QueryRange, RestartTask, Tick, Drain>;
 
 // ---------------------------------------------------------------- actions
 
 // Open the task's stores, restore them, resolve the inputs' start offsets. Answer: TaskOpened.
-struct OpenTask { TaskId task; };
+struct OpenTask {
+  TaskId task;
+};
 // Flush and close the task's stores. No read or apply of it is under way. Answer: TaskClosed.
-struct CloseTask { TaskId task; };
-struct TaskReleased { TaskId task; };  // answer to TaskRevoked; none
-struct RebalanceReady {};              // answer to RebalanceStarted; none
-struct Drained {};                     // answer to Drain; none
+struct CloseTask {
+  TaskId task;
+};
+struct TaskReleased {
+  TaskId task;
+};                         // answer to TaskRevoked; none
+struct RebalanceReady {};  // answer to RebalanceStarted; none
+struct Drained {};         // answer to Drain; none
 
-// Reading of an input partition; none. After Start or Seek only records from that offset on are fed in: the driver drops
-// what it had read before.
+// Reading of an input partition; none. After Start or Seek only records from that offset on are fed in: the driver
+// drops what it had read before.
 struct StartFetch {
   TaskId task;
   uint32_t input = 0;
@@ -226,7 +247,8 @@ struct DropWorker {  // ERROR frame, then close; answer: WorkerDisconnected
   WorkerId worker = 0;
   std::string code, message;
 };
-struct GoodbyeWorker {  // GOODBYE frame, then close when the worker has closed or after a grace; answer: WorkerDisconnected
+struct GoodbyeWorker {  // GOODBYE frame, then close when the worker has closed or after a grace; answer:
+                        // WorkerDisconnected
   WorkerId worker = 0;
   std::string reason;
 };
@@ -237,11 +259,12 @@ struct WriterCall {
   enum class What : uint8_t { kCreate, kBegin, kAppend, kFlush, kSendOffsets, kCommit, kAbort };
   WriterName writer = WriterName::kA;
   CallId call = 0;
-  // kCreate: (re-)create the writer under its transactional id and Init it. Everything else goes to the writer as it is.
+  // kCreate: (re-)create the writer under its transactional id and Init it. Everything else goes to the writer as it
+  // is.
   What what = What::kBegin;
-  std::vector<log::OutgoingRecord> records;                              // kAppend
-  log::GroupToken token;                                                 // kSendOffsets
-  std::vector<std::pair<TopicPartition, log::GroupOffset>> offsets;      // kSendOffsets
+  std::vector<log::OutgoingRecord> records;                          // kAppend
+  log::GroupToken token;                                             // kSendOffsets
+  std::vector<std::pair<TopicPartition, log::GroupOffset>> offsets;  // kSendOffsets
 };
 // Read the stable group offsets of these partitions. Answer: OutcomeRead.
 struct ResolveOutcome {
@@ -251,17 +274,17 @@ struct ResolveOutcome {
 
 struct QueryAnswered {  // none
   QueryId query = 0;
-  absl::Status status;  // UNAVAILABLE: the task is not running here
-  MaybeBytes value;     // QueryKey
-  store::ScanPage page; // QueryRange
-  // QueryRange: where to go on (ScanRequest::after) if page.more. The last row's key, or beyond it; a page may be empty with
-  // more to come, where everything on it was deleted since.
+  absl::Status status;   // UNAVAILABLE: the task is not running here
+  MaybeBytes value;      // QueryKey
+  store::ScanPage page;  // QueryRange
+  // QueryRange: where to go on (ScanRequest::after) if page.more. The last row's key, or beyond it; a page may be empty
+  // with more to come, where everything on it was deleted since.
   std::optional<Bytes> cursor;
 };
 
-using Action = std::variant<OpenTask, CloseTask, TaskReleased, RebalanceReady, Drained, StartFetch, SeekFetch, PauseFetch,
-                            StopFetch, ReadKeys, ScanRange, ApplyState, SendToWorker, DropWorker, GoodbyeWorker, WriterCall,
-                            ResolveOutcome, QueryAnswered>;
+using Action = std::variant<OpenTask, CloseTask, TaskReleased, RebalanceReady, Drained, StartFetch, SeekFetch,
+                            PauseFetch, StopFetch, ReadKeys, ScanRange, ApplyState, SendToWorker, DropWorker,
+                            GoodbyeWorker, WriterCall, ResolveOutcome, QueryAnswered>;
 
 }  // namespace millstream::engine
 

@@ -1,5 +1,6 @@
-// The oracle of the scripted world must notice when a rule of engine.md is switched off: a simulation that passes proves
-// nothing otherwise. Each mutated engine runs in a child process, since its own checks may end it first: that counts too.
+// The oracle of the scripted world must notice when a rule of engine.md is switched off: a simulation that passes
+// proves nothing otherwise. Each mutated engine runs in a child process, since its own checks may end it first: that
+// counts too.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -14,9 +14,12 @@ MaybeBytes Owned(const protocol::MaybeView& view) { return view ? MaybeBytes(std
 
 log::KeyHash HashOf(spec::Partitioner partitioner) {
   switch (partitioner) {
-    case spec::Partitioner::kMurmur2: return log::KeyHash::kMurmur2;
-    case spec::Partitioner::kCrc32: return log::KeyHash::kCrc32;
-    case spec::Partitioner::kFnv1a: return log::KeyHash::kFnv1a;
+    case spec::Partitioner::kMurmur2:
+      return log::KeyHash::kMurmur2;
+    case spec::Partitioner::kCrc32:
+      return log::KeyHash::kCrc32;
+    case spec::Partitioner::kFnv1a:
+      return log::KeyHash::kFnv1a;
   }
   return log::KeyHash::kMurmur2;
 }
@@ -41,16 +44,19 @@ absl::Status OutputRouter::Check(const protocol::OutputRecord& record) const {
   const std::string& name = options_->spec.outputs[record.output].name;
   const int64_t size = SizeOf(record), most = OutputMaxBytes(*options_, record.output);
   if (size > most) {
-    return absl::InvalidArgumentError(StrCat("a record of ", size, " bytes for output '", name, "', which takes at most ", most));
+    return absl::InvalidArgumentError(
+        StrCat("a record of ", size, " bytes for output '", name, "', which takes at most ", most));
   }
-  if (record.timestamp_ms && (*record.timestamp_ms < options_->min_timestamp_ms || *record.timestamp_ms > options_->max_timestamp_ms)) {
+  if (record.timestamp_ms &&
+      (*record.timestamp_ms < options_->min_timestamp_ms || *record.timestamp_ms > options_->max_timestamp_ms)) {
     return absl::InvalidArgumentError(StrCat("timestamp ", *record.timestamp_ms, " ms of a record for output '", name,
-                                             "' is not within ", options_->min_timestamp_ms, " and ", options_->max_timestamp_ms));
+                                             "' is not within ", options_->min_timestamp_ms, " and ",
+                                             options_->max_timestamp_ms));
   }
   const int partitions = options_->output_partitions[record.output];
   if (record.partition && (*record.partition < 0 || *record.partition >= partitions)) {
-    return absl::InvalidArgumentError(StrCat("partition ", *record.partition, " of output '", name, "', which has the partitions 0 to ",
-                                             partitions - 1));
+    return absl::InvalidArgumentError(StrCat("partition ", *record.partition, " of output '", name,
+                                             "', which has the partitions 0 to ", partitions - 1));
   }
   return absl::OkStatus();
 }
@@ -67,7 +73,8 @@ log::OutgoingRecord OutputRouter::Route(const protocol::OutputRecord& record, in
   return out;
 }
 
-log::OutgoingRecord DeadLetter(const EngineOptions& options, TaskId task, const Item& item, const Attempts::Entry& failed) {
+log::OutgoingRecord DeadLetter(const EngineOptions& options, TaskId task, const Item& item,
+                               const Attempts::Entry& failed) {
   const spec::StreamProcessorSpec& spec = options.spec;
   log::OutgoingRecord out;
   out.to = {spec.errors.dead_letter_topic, Partition(task.value() % std::max(options.dead_letter_partitions, 1))};
@@ -75,7 +82,9 @@ log::OutgoingRecord DeadLetter(const EngineOptions& options, TaskId task, const 
   out.key = item.record.key;
   out.value = item.record.value;
   out.headers = item.record.headers;
-  auto add = [&out](const char* name, std::string value) { out.headers.push_back({StrCat("millstream.error.", name), std::move(value)}); };
+  auto add = [&out](const char* name, std::string value) {
+    out.headers.push_back({StrCat("millstream.error.", name), std::move(value)});
+  };
   constexpr size_t kMostMessage = 4096;  // the record itself may be near the topic's limit already
   add("class", failed.last.failure_class);
   add("message", StrCat(failed.last.error, ": ", failed.last.message).substr(0, kMostMessage));

@@ -7,8 +7,8 @@
 
 #include "common/log/partitioner.h"
 #include "common/log/record.h"
-#include "sidecar/engine/engine.h"
 #include "sidecar/engine/attempts.h"
+#include "sidecar/engine/engine.h"
 #include "sidecar/engine/record_queue.h"
 #include "sidecar/protocol/messages.h"
 
@@ -19,7 +19,8 @@ class OutputRouter {
  public:
   explicit OutputRouter(const EngineOptions* options);
 
-  // Why `record` must not go out: too large, a partition or a time that is none. OK otherwise. Precondition: its output exists.
+  // Why `record` must not go out: too large, a partition or a time that is none. OK otherwise. Precondition: its output
+  // exists.
   absl::Status Check(const protocol::OutputRecord& record) const;
   // Partition as given, else by the key's hash as the output declares, else in turn. Time as given, else `wall_ms`.
   log::OutgoingRecord Route(const protocol::OutputRecord& record, int64_t wall_ms);
@@ -32,8 +33,10 @@ class OutputRouter {
 };
 
 // The record as the dead-letter topic gets it: key, value, headers and time as they were, in the partition of its task,
-// with headers millstream.error.{class, message, topic, partition, offset, timestamp, attempts, processor} behind its own.
-log::OutgoingRecord DeadLetter(const EngineOptions& options, TaskId task, const Item& item, const Attempts::Entry& failed);
+// with headers millstream.error.{class, message, topic, partition, offset, timestamp, attempts, processor} behind its
+// own.
+log::OutgoingRecord DeadLetter(const EngineOptions& options, TaskId task, const Item& item,
+                               const Attempts::Entry& failed);
 
 }  // namespace millstream::engine
 

@@ -4,7 +4,8 @@
 
 namespace millstream::engine {
 
-void Overlay::Put(store::StoreIndex store, std::string_view key, std::optional<std::string_view> value, int64_t timestamp_ms) {
+void Overlay::Put(store::StoreIndex store, std::string_view key, std::optional<std::string_view> value,
+                  int64_t timestamp_ms) {
   Store& into = stores_[store];
   auto it = into.map.find(key);
   if (it == into.map.end()) {

@@ -47,8 +47,8 @@ class Overlay {
 
   const Map& map(store::StoreIndex store) const { return stores_[store].map; }
   size_t stores() const { return stores_.size(); }
-  // The keys of a store in byte order. The first call sorts them, and the order is kept up from then on: only stores that
-  // are scanned pay for it.
+  // The keys of a store in byte order. The first call sorts them, and the order is kept up from then on: only stores
+  // that are scanned pay for it.
   const absl::btree_set<std::string_view>& Sorted(store::StoreIndex store);
 
   bool empty() const { return entries_ == 0; }

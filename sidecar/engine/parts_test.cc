@@ -17,7 +17,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-MaybeBytes Find(const TaskOverlays& overlays, std::string_view key, TaskOverlays::View view = TaskOverlays::View::kAll) {
+MaybeBytes Find(const TaskOverlays& overlays, std::string_view key,
+                TaskOverlays::View view = TaskOverlays::View::kAll) {
   const OverlayValue* value = overlays.Find(0, key, BytesHash()(key), view);
   if (value == nullptr) return "?";
   return value->deleted ? MaybeBytes() : MaybeBytes(value->view());
@@ -124,7 +125,8 @@ TEST(ScanMergeTest, PagesAgreeWithTheModel) {
     request.max_rows = 1 + random() % 4;
     std::vector<std::pair<Bytes, Bytes>> expected, got;
     for (const auto& row : model) {
-      if ((!request.from || row.first >= *request.from) && (!request.to || row.first < *request.to)) expected.push_back(row);
+      if ((!request.from || row.first >= *request.from) && (!request.to || row.first < *request.to))
+        expected.push_back(row);
     }
     if (request.reverse) std::reverse(expected.begin(), expected.end());
     for (int page_number = 0; page_number < 100; ++page_number) {

@@ -10,7 +10,9 @@
 namespace millstream::engine {
 
 Pipeline::Pipeline(const EngineOptions* options, PipelineHost* host, EngineMetrics* metrics)
-    : options_(options), host_(host), metrics_(metrics),
+    : options_(options),
+      host_(host),
+      metrics_(metrics),
       tags_{OffsetTags(options->owner_stamp, options->transactional_id_a, options->process_start),
             OffsetTags(options->owner_stamp, options->transactional_id_b, options->process_start)},
       calls_(options->spec.guarantee == spec::Guarantee::kAtLeastOnce) {}
@@ -19,7 +21,8 @@ void Pipeline::Step(absl::Duration now, const Activity& activity, std::vector<Ac
   now_ = now;
   calls_.Step(now, actions);
   if (rebalance_started_ && !Quiet() && now >= *rebalance_started_ + options_->spec.membership.rebalance_timeout / 2) {
-    Abort(now, absl::DeadlineExceededError("the transaction did not finish within half of the rebalance timeout"), true);
+    Abort(now, absl::DeadlineExceededError("the transaction did not finish within half of the rebalance timeout"),
+          true);
   }
   RepeatCall(now, actions);
   if (recovering_) StepRecovery(now, actions);
@@ -38,7 +41,8 @@ std::optional<absl::Duration> Pipeline::NextDeadline() const {
   }
   if (closing_ != nullptr && closing_->retry_at) wanted(*closing_->retry_at);
   if (open_ != nullptr && closing_ == nullptr && !recovering_ && (open_->begun || MayBegin())) {
-    wanted(now_ < open_->not_before ? open_->not_before : open_->first_effect + options_->spec.transaction.max_duration);
+    wanted(now_ < open_->not_before ? open_->not_before
+                                    : open_->first_effect + options_->spec.transaction.max_duration);
   }
   return next;
 }
@@ -83,20 +87,23 @@ Transaction& Pipeline::Open(absl::Duration now) {
   return *open_;
 }
 
-void Pipeline::AddOutputs(absl::Duration now, std::vector<log::OutgoingRecord> records, int64_t bytes, std::vector<Action>* actions) {
+void Pipeline::AddOutputs(absl::Duration now, std::vector<log::OutgoingRecord> records, int64_t bytes,
+                          std::vector<Action>* actions) {
   if (records.empty()) return;
   Transaction& transaction = Open(now);
   transaction.bytes += bytes;
   if (options_->spec.guarantee == spec::Guarantee::kAtLeastOnce) {
     MS_CHECK(calls_.usable(WriterName::kPlain));  // Full() holds batches back until it is, a failure cancels them
     ++transaction.plain_appends;
-    calls_.Issue(WriterName::kPlain, WriterCall::What::kAppend, transaction.number, actions).records = std::move(records);
+    calls_.Issue(WriterName::kPlain, WriterCall::What::kAppend, transaction.number, actions).records =
+        std::move(records);
     return;
   }
   if (transaction.waiting.empty()) {
     transaction.waiting = std::move(records);
   } else {
-    transaction.waiting.insert(transaction.waiting.end(), std::make_move_iterator(records.begin()), std::make_move_iterator(records.end()));
+    transaction.waiting.insert(transaction.waiting.end(), std::make_move_iterator(records.begin()),
+                               std::make_move_iterator(records.end()));
   }
 }
 
@@ -119,7 +126,8 @@ bool Pipeline::HasPart(TaskId task) const {
 bool Pipeline::MayBegin() const {
   if (!token_ || token_ == refused_token_ || rebalancing() || recovering_) return false;
   for (const WriterName writer : {WriterName::kA, WriterName::kB}) {
-    if (calls_.usable(writer) && calls_.idle(writer) && (closing_ == nullptr || closing_->writer != writer)) return true;
+    if (calls_.usable(writer) && calls_.idle(writer) && (closing_ == nullptr || closing_->writer != writer))
+      return true;
   }
   return false;
 }
@@ -127,8 +135,10 @@ bool Pipeline::MayBegin() const {
 void Pipeline::Begin(Transaction* transaction, std::vector<Action>* actions) {
   // In turn, so that one may still be busy in the log with its last transaction while the other begins.
   WriterName writer = last_writer_ == WriterName::kA ? WriterName::kB : WriterName::kA;
-  if (!calls_.usable(writer) || !calls_.idle(writer) || (closing_ != nullptr && closing_->writer == writer)) writer = last_writer_;
-  MS_CHECK(calls_.usable(writer) && (closing_ == nullptr || closing_.get() == transaction || closing_->writer != writer));
+  if (!calls_.usable(writer) || !calls_.idle(writer) || (closing_ != nullptr && closing_->writer == writer))
+    writer = last_writer_;
+  MS_CHECK(calls_.usable(writer) &&
+           (closing_ == nullptr || closing_.get() == transaction || closing_->writer != writer));
   last_writer_ = writer;
   transaction->begun = true;
   transaction->writer = writer;
@@ -145,7 +155,8 @@ void Pipeline::AppendWaiting(Transaction* transaction, std::vector<Action>* acti
     Begin(transaction, actions);
   }
   transaction->appended = true;
-  calls_.Issue(transaction->writer, WriterCall::What::kAppend, transaction->number, actions).records = std::exchange(transaction->waiting, {});
+  calls_.Issue(transaction->writer, WriterCall::What::kAppend, transaction->number, actions).records =
+      std::exchange(transaction->waiting, {});
 }
 
 // ---------------------------------------------------------------- closing
@@ -188,7 +199,8 @@ void Pipeline::SendOffsets(std::vector<Action>* actions) {
   for (const TaskPart& part : closing_->parts) {
     for (uint32_t input = 0; input < part.next.size(); ++input) {
       if (part.next[input] == kNoOffset) continue;
-      offsets.emplace_back(host_->InputPartition(part.task, input), log::GroupOffset{part.next[input], closing_->metadata});
+      offsets.emplace_back(host_->InputPartition(part.task, input),
+                           log::GroupOffset{part.next[input], closing_->metadata});
     }
   }
   MS_CHECK(!offsets.empty());
@@ -224,8 +236,8 @@ void Pipeline::OnCallDone(absl::Duration now, WriterCallDone done, std::vector<A
   OnSound(now, transaction, call.what, std::move(done.acknowledged), actions);
 }
 
-void Pipeline::OnSound(absl::Duration now, Transaction* transaction, WriterCall::What what, log::AcknowledgedOffsets acknowledged,
-                       std::vector<Action>* actions) {
+void Pipeline::OnSound(absl::Duration now, Transaction* transaction, WriterCall::What what,
+                       log::AcknowledgedOffsets acknowledged, std::vector<Action>* actions) {
   transaction->retries = 0;
   switch (what) {
     case WriterCall::What::kFlush:
@@ -257,7 +269,8 @@ void Pipeline::OnPlainDone(const WriterCallDone& done, const PendingCall& call, 
 
 void Pipeline::Fail(absl::Duration now, Transaction* transaction, WriterCall::What what, const absl::Status& status) {
   constexpr int kMostRetries = 8;  // 20 ms doubled up to 1 s: about 3.5 s, well inside the transaction timeout
-  const bool repeatable = what == WriterCall::What::kFlush || what == WriterCall::What::kSendOffsets || what == WriterCall::What::kCommit;
+  const bool repeatable =
+      what == WriterCall::What::kFlush || what == WriterCall::What::kSendOffsets || what == WriterCall::What::kCommit;
   const Recovery recovery = RecoveryOf(status);
   if (recovery == Recovery::kRetry && repeatable && transaction->retries < kMostRetries) {
     transaction->retry_at = now + Backoff(absl::Milliseconds(20), absl::Seconds(1), ++transaction->retries);
@@ -269,7 +282,8 @@ void Pipeline::Fail(absl::Duration now, Transaction* transaction, WriterCall::Wh
     refused_token_ = transaction->token;
   }
   // A commit that failed without saying how may have happened.
-  const bool indefinite = IsOutcomeUnknown(status) || (what == WriterCall::What::kCommit && recovery == Recovery::kNone);
+  const bool indefinite =
+      IsOutcomeUnknown(status) || (what == WriterCall::What::kCommit && recovery == Recovery::kNone);
   if (recovery == Recovery::kRecreate || indefinite) calls_.Broken(transaction->writer);
   if (indefinite) metrics_->unknown_outcomes->Add();
   Rollback(transaction == closing_.get(), status);
@@ -282,10 +296,14 @@ void Pipeline::RepeatCall(absl::Duration now, std::vector<Action>* actions) {
     case Phase::kFlushing:
       calls_.Issue(closing_->writer, WriterCall::What::kFlush, closing_->number, actions);
       return;
-    case Phase::kSendingOffsets: return SendOffsets(actions);
-    case Phase::kCommitting: return Commit(actions);
-    case Phase::kResolving: return Resolve(closing_.get(), actions);
-    default: return;
+    case Phase::kSendingOffsets:
+      return SendOffsets(actions);
+    case Phase::kCommitting:
+      return Commit(actions);
+    case Phase::kResolving:
+      return Resolve(closing_.get(), actions);
+    default:
+      return;
   }
 }
 
@@ -401,7 +419,8 @@ void Pipeline::SettleAll(absl::Duration now, std::unique_ptr<Transaction>* trans
   Settle(now, transaction, std::vector<Outcome>((*transaction)->parts.size(), outcome));
 }
 
-void Pipeline::Settle(absl::Duration now, std::unique_ptr<Transaction>* transaction, const std::vector<Outcome>& outcomes) {
+void Pipeline::Settle(absl::Duration now, std::unique_ptr<Transaction>* transaction,
+                      const std::vector<Outcome>& outcomes) {
   const std::unique_ptr<Transaction> settled = std::move(*transaction);
   const bool committed = std::find(outcomes.begin(), outcomes.end(), Outcome::kCommitted) != outcomes.end();
   (committed ? metrics_->transactions : metrics_->aborts)->Add();

@@ -27,8 +27,8 @@ class PipelineHost {
   virtual void CollectChangelog(const Transaction& transaction, std::vector<log::OutgoingRecord>* records) = 0;
   // The outcome is known, per part.
   virtual void OnSettled(const Transaction& transaction, const std::vector<Outcome>& outcomes) = 0;
-  // The open transaction, and perhaps the closing one, will not commit: nothing that was read or done since counts (R9).
-  // OnSettled comes for each of them, then OnRecovered.
+  // The open transaction, and perhaps the closing one, will not commit: nothing that was read or done since counts
+  // (R9). OnSettled comes for each of them, then OnRecovered.
   virtual void OnRollback(const absl::Status& cause) = 0;
   // Every outcome is known and the writers are usable again: go on from the committed positions.
   virtual void OnRecovered() = 0;
@@ -41,8 +41,8 @@ class PipelineHost {
 // effects while at most one, older, is *closing*. Everything it does is an action; the log's answers come back as
 // OnCallDone and OnOutcome.
 //
-// An error of either starts a *recovery*: the open transaction is doomed, the closing one too unless it alone is sound; each
-// is aborted, or its writer re-created and its outcome looked up; then OnRecovered.
+// An error of either starts a *recovery*: the open transaction is doomed, the closing one too unless it alone is sound;
+// each is aborted, or its writer re-created and its outcome looked up; then OnRecovered.
 class Pipeline {
  public:
   Pipeline(const EngineOptions* options, PipelineHost* host, EngineMetrics* metrics);
@@ -70,7 +70,8 @@ class Pipeline {
   // The transaction that effects join now. Precondition: not recovering.
   Transaction& Open(absl::Duration now);
   // Outputs join the open transaction (AtLeastOnce: leave at once beside it).
-  void AddOutputs(absl::Duration now, std::vector<log::OutgoingRecord> records, int64_t bytes, std::vector<Action>* actions);
+  void AddOutputs(absl::Duration now, std::vector<log::OutgoingRecord> records, int64_t bytes,
+                  std::vector<Action>* actions);
   // Records that belong into the transaction under every guarantee (dead letters).
   void AddRecord(absl::Duration now, log::OutgoingRecord record, int64_t bytes);
 
@@ -101,8 +102,8 @@ class Pipeline {
   void SendOffsets(std::vector<Action>* actions);
   void Commit(std::vector<Action>* actions);
 
-  void OnSound(absl::Duration now, Transaction* transaction, WriterCall::What what, log::AcknowledgedOffsets acknowledged,
-               std::vector<Action>* actions);
+  void OnSound(absl::Duration now, Transaction* transaction, WriterCall::What what,
+               log::AcknowledgedOffsets acknowledged, std::vector<Action>* actions);
   void Doom(Transaction* transaction);
   void OnDoomed(Transaction* transaction, WriterCall::What what, const absl::Status& status);
   void OnPlainDone(const WriterCallDone& done, const PendingCall& call, std::vector<Action>* actions);
@@ -131,7 +132,7 @@ class Pipeline {
   absl::Duration last_start_ = -absl::InfiniteDuration();
   bool recovering_ = false;
   bool survivor_ = false;  // Mutation::kR3: the open transaction outlives the abort of the closing one
-  absl::Duration now_{};  // of the last Step
+  absl::Duration now_{};   // of the last Step
 
   std::optional<log::GroupToken> token_;
   std::optional<log::GroupToken> refused_token_;  // the log said so: begin nothing with it

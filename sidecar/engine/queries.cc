@@ -8,15 +8,21 @@
 namespace millstream::engine {
 namespace {
 
-absl::Status NotHere(TaskId task) { return absl::UnavailableError(StrCat("task ", task.value(), " is not open here (restoring or moving): ask again")); }
-absl::Status NoStore(size_t store, size_t stores) { return absl::InvalidArgumentError(StrCat("store id ", store, " is beyond the processor's ", stores)); }
+absl::Status NotHere(TaskId task) {
+  return absl::UnavailableError(StrCat("task ", task.value(), " is not open here (restoring or moving): ask again"));
+}
+absl::Status NoStore(size_t store, size_t stores) {
+  return absl::InvalidArgumentError(StrCat("store id ", store, " is beyond the processor's ", stores));
+}
 
 }  // namespace
 
 void EngineImpl::On(QueryKey event) {
   Task* task = Find(event.task);
-  if (task == nullptr || !task->open() || task->state_lost) return Do(QueryAnswered{event.query, NotHere(event.task), std::nullopt, {}, {}});
-  if (event.store >= spec_.stores.size()) return Do(QueryAnswered{event.query, NoStore(event.store, spec_.stores.size()), std::nullopt, {}, {}});
+  if (task == nullptr || !task->open() || task->state_lost)
+    return Do(QueryAnswered{event.query, NotHere(event.task), std::nullopt, {}, {}});
+  if (event.store >= spec_.stores.size())
+    return Do(QueryAnswered{event.query, NoStore(event.store, spec_.stores.size()), std::nullopt, {}, {}});
   const size_t hash = BytesHash()(event.key);
   if (const OverlayValue* known = task->overlays.Find(event.store, event.key, hash, TaskOverlays::View::kCommitted)) {
     MaybeBytes value;
@@ -29,7 +35,8 @@ void EngineImpl::On(QueryKey event) {
 
 void EngineImpl::On(QueryRange event) {
   Task* task = Find(event.task);
-  if (task == nullptr || !task->open() || task->state_lost) return Do(QueryAnswered{event.query, NotHere(event.task), std::nullopt, {}, {}});
+  if (task == nullptr || !task->open() || task->state_lost)
+    return Do(QueryAnswered{event.query, NotHere(event.task), std::nullopt, {}, {}});
   if (event.range.store >= spec_.stores.size()) {
     return Do(QueryAnswered{event.query, NoStore(event.range.store, spec_.stores.size()), std::nullopt, {}, {}});
   }

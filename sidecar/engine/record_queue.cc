@@ -6,7 +6,8 @@ namespace millstream::engine {
 
 int64_t Item::bytes() const {
   int64_t sum = sizeof(Item) + (record.key ? record.key->size() : 0) + (record.value ? record.value->size() : 0);
-  for (const Header& header : record.headers) sum += sizeof(Header) + header.name.size() + (header.value ? header.value->size() : 0);
+  for (const Header& header : record.headers)
+    sum += sizeof(Header) + header.name.size() + (header.value ? header.value->size() : 0);
   return sum;
 }
 

@@ -11,7 +11,8 @@ namespace millstream::engine {
 
 std::optional<ProtocolFault> CheckStore(const EngineOptions& options, uint32_t store) {
   if (store < options.spec.stores.size()) return std::nullopt;
-  return ProtocolFault{protocol::kUnknownStore, StrCat("store id ", store, " is beyond the ", options.spec.stores.size(), " of WELCOME")};
+  return ProtocolFault{protocol::kUnknownStore,
+                       StrCat("store id ", store, " is beyond the ", options.spec.stores.size(), " of WELCOME")};
 }
 
 std::optional<ProtocolFault> CheckOps(const EngineOptions& options, const protocol::StateOps& ops) {
@@ -21,20 +22,25 @@ std::optional<ProtocolFault> CheckOps(const EngineOptions& options, const protoc
   return std::nullopt;
 }
 
-std::optional<ProtocolFault> CheckFrame(const EngineOptions& options, const Batch& batch, const protocol::Result& result) {
+std::optional<ProtocolFault> CheckFrame(const EngineOptions& options, const Batch& batch,
+                                        const protocol::Result& result) {
   const size_t items = batch.items.size();
   if (result.done > items || (result.failure && result.done >= items)) {
-    return ProtocolFault{protocol::kBadFrame, StrCat("RESULT of batch ", result.seq, " speaks of item ", result.done, ", the batch has ", items)};
+    return ProtocolFault{protocol::kBadFrame, StrCat("RESULT of batch ", result.seq, " speaks of item ", result.done,
+                                                     ", the batch has ", items)};
   }
-  const bool writes = std::any_of(result.ops.begin(), result.ops.end(), [](const auto& of_store) { return !of_store.second.empty(); });
+  const bool writes =
+      std::any_of(result.ops.begin(), result.ops.end(), [](const auto& of_store) { return !of_store.second.empty(); });
   if (result.done == 0 && (writes || !result.outputs.empty())) {
-    return ProtocolFault{protocol::kBadFrame, StrCat("RESULT of batch ", result.seq, " has effects of no item: they must be dropped with the item that failed")};
+    return ProtocolFault{protocol::kBadFrame,
+                         StrCat("RESULT of batch ", result.seq,
+                                " has effects of no item: they must be dropped with the item that failed")};
   }
   if (auto fault = CheckOps(options, result.ops)) return fault;
   for (const protocol::OutputRecord& output : result.outputs) {
     if (output.output < options.spec.outputs.size()) continue;
-    return ProtocolFault{protocol::kUnknownOutput,
-                         StrCat("output id ", output.output, " is beyond the ", options.spec.outputs.size(), " of WELCOME")};
+    return ProtocolFault{protocol::kUnknownOutput, StrCat("output id ", output.output, " is beyond the ",
+                                                          options.spec.outputs.size(), " of WELCOME")};
   }
   return std::nullopt;
 }
@@ -45,8 +51,9 @@ absl::Status CheckLimits(const EngineOptions& options, const OutputRouter& route
     for (const protocol::StateOp& op : ops) {
       const int64_t size = static_cast<int64_t>(op.key.size() + (op.value ? op.value->size() : 0));
       if (size <= most) continue;
-      return absl::InvalidArgumentError(StrCat("key and value of ", size, " bytes for key '", Readable(op.key), "' of store '",
-                                               options.spec.stores[store].name, "', which takes at most ", most));
+      return absl::InvalidArgumentError(StrCat("key and value of ", size, " bytes for key '", Readable(op.key),
+                                               "' of store '", options.spec.stores[store].name,
+                                               "', which takes at most ", most));
     }
   }
   for (const protocol::OutputRecord& output : result.outputs) {

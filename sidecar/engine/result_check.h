@@ -17,7 +17,8 @@ struct ProtocolFault {
 };
 
 // A whole RESULT is looked at before anything of it is staged.
-std::optional<ProtocolFault> CheckFrame(const EngineOptions& options, const Batch& batch, const protocol::Result& result);
+std::optional<ProtocolFault> CheckFrame(const EngineOptions& options, const Batch& batch,
+                                        const protocol::Result& result);
 // Values and outputs beyond the limits of WELCOME: the handler's fault, not the worker's. OK if there are none.
 absl::Status CheckLimits(const EngineOptions& options, const OutputRouter& router, const protocol::Result& result);
 // The same for what GET and SCAN carry.

@@ -13,7 +13,8 @@ namespace millstream::engine {
 
 void EngineImpl::On(WorkerConnected event) {
   if (static_cast<int>(workers_.size()) >= spec_.sidecar.workers.max) {
-    return Do(DropWorker{event.worker, protocol::kTooManyWorkers, StrCat("sidecar.workers.max of the manifest is ", spec_.sidecar.workers.max)});
+    return Do(DropWorker{event.worker, protocol::kTooManyWorkers,
+                         StrCat("sidecar.workers.max of the manifest is ", spec_.sidecar.workers.max)});
   }
   Worker& worker = workers_.Add(event.worker, event.hello);
   if (goodbye_said_) {
@@ -60,7 +61,8 @@ Task* EngineImpl::Holder(Worker& worker, uint64_t seq) {
     return task;
   }
   if (!worker.cancelled.contains(seq)) {
-    DropFaulty(worker, protocol::kUnknownBatch, StrCat("batch ", seq, " was not sent in this session, or was answered already"));
+    DropFaulty(worker, protocol::kUnknownBatch,
+               StrCat("batch ", seq, " was not sent in this session, or was answered already"));
   }
   return nullptr;
 }
@@ -70,8 +72,9 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Extend& extend) {
   if (task == nullptr) return;
   Batch& batch = *task->in_flight;
   if (extend.done > batch.items.size() || extend.done < batch.extended_done) {
-    return DropFaulty(worker, protocol::kBadFrame, StrCat("EXTEND of batch ", extend.seq, " with ", extend.done, " items done after ",
-                                                          batch.extended_done, ", of ", batch.items.size()));
+    return DropFaulty(worker, protocol::kBadFrame,
+                      StrCat("EXTEND of batch ", extend.seq, " with ", extend.done, " items done after ",
+                             batch.extended_done, ", of ", batch.items.size()));
   }
   if (extend.done > batch.extended_done) batch.deadline = now_ + spec_.batch.deadline;
   batch.extended = true;
@@ -87,7 +90,8 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Result& result) {
     metrics_.late_results->Add();
     return;
   }
-  if (const auto fault = CheckFrame(options_, *task->in_flight, result)) return DropFaulty(worker, fault->code, fault->message);
+  if (const auto fault = CheckFrame(options_, *task->in_flight, result))
+    return DropFaulty(worker, fault->code, fault->message);
   worker.out.erase(result.seq);
   worker.tracing = false;
   Mark(*task);
@@ -102,7 +106,9 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Result& result) {
     constexpr int kMostWithoutProgress = 100;
     if (++task->no_progress >= kMostWithoutProgress) {
       ReturnItems(*task, *batch, 0);
-      return DropFaulty(worker, protocol::kBadFrame, StrCat("the last ", kMostWithoutProgress, " RESULTs of task ", task->id.value(), " handled nothing and named no failure"));
+      return DropFaulty(worker, protocol::kBadFrame,
+                        StrCat("the last ", kMostWithoutProgress, " RESULTs of task ", task->id.value(),
+                               " handled nothing and named no failure"));
     }
   }
   if (result.failure) Charge(*task, batch->items[result.done], *result.failure, result.failure->retriable);
@@ -121,12 +127,14 @@ void EngineImpl::Accept(Task& task, Batch& batch, const protocol::Result& result
   StageOffsets(task);
   Transaction& transaction = pipeline_.Open(now_);
   transaction.Part(task.id, task.inputs.size()).records += result.done;
-  if (!result.ops.empty()) StageOps(task, batch, result.ops, batch.items[result.done - 1].record.timestamp_ms, transaction);
+  if (!result.ops.empty())
+    StageOps(task, batch, result.ops, batch.items[result.done - 1].record.timestamp_ms, transaction);
   StageOutputs(result.outputs);
 }
 
 // A changelog record has the time of the record that wrote it: the last one with that key, or else the last one.
-void EngineImpl::StageOps(Task& task, const Batch& batch, const protocol::StateOps& ops, int64_t timestamp_ms, Transaction& transaction) {
+void EngineImpl::StageOps(Task& task, const Batch& batch, const protocol::StateOps& ops, int64_t timestamp_ms,
+                          Transaction& transaction) {
   Overlay& overlay = task.overlays.Stage(transaction.number);
   for (const auto& [store, of_store] : ops) {
     for (const protocol::StateOp& op : of_store) {
@@ -152,12 +160,14 @@ void EngineImpl::StageOutputs(const std::vector<protocol::OutputRecord>& outputs
   pipeline_.AddOutputs(now_, std::move(records), bytes, actions_);
 }
 
-// Items from `from` on are to be handled again, before everything else of the task. Those of a task that is given up are its
-// next owner's: sending some of them after others were dropped would leave a gap.
+// Items from `from` on are to be handled again, before everything else of the task. Those of a task that is given up
+// are its next owner's: sending some of them after others were dropped would leave a gap.
 void EngineImpl::ReturnItems(Task& task, Batch& batch, size_t from) {
-  if (from >= batch.items.size() || (task.leaving != Task::Leaving::kNo && !at_most_once_)) return;
+  const bool sends = task.leaving == Task::Leaving::kNo && task.phase == Task::Phase::kRunning;
+  if (from >= batch.items.size() || (!sends && !at_most_once_)) return;
   DropPrepared(task);
-  task.queue.PutBack({std::make_move_iterator(batch.items.begin() + static_cast<ptrdiff_t>(from)), std::make_move_iterator(batch.items.end())});
+  task.queue.PutBack({std::make_move_iterator(batch.items.begin() + static_cast<ptrdiff_t>(from)),
+                      std::make_move_iterator(batch.items.end())});
 }
 
 }  // namespace millstream::engine

@@ -1,7 +1,7 @@
 // The rules R1 to R10 of the engine, each by name, one step at a time.
+#include "common/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "common/base/status.h"
 #include "sidecar/engine/testing/engine_driver.h"
 
 namespace millstream::engine::testing {
@@ -63,7 +63,9 @@ TEST(R2Staged, OneChangelogRecordPerKeyAndTransactionTheLastValue) {
   EngineDriver engine;
   engine.Start();
   engine.Records(0, 0, 3, "k");
-  engine.Result(engine.NeedBatch(), {.ops = {{0, "k", "1"}, {0, "k", "2"}, {0, "other", "x"}, {0, "k", "333"}, {0, "other", std::nullopt}}});
+  engine.Result(
+      engine.NeedBatch(),
+      {.ops = {{0, "k", "1"}, {0, "k", "2"}, {0, "other", "x"}, {0, "k", "333"}, {0, "other", std::nullopt}}});
   engine.AnswerCall(What::kBegin);
   const WriterCall append = engine.Call(What::kAppend);
   ASSERT_EQ(append.records.size(), 2u);
@@ -349,7 +351,8 @@ class R6KnownOutcomes : public ::testing::Test {
 
 TEST_F(R6KnownOutcomes, TheTagSaysWhoCommitted) {
   LoseCommit();
-  EXPECT_THAT(metadata_, ::testing::AnyOf(R"({"v":1,"owner":"local/default/p","tag":"g-0-0-a/77/1"})", R"({"v":1,"owner":"local/default/p","tag":"g-0-0-b/77/1"})"));
+  EXPECT_THAT(metadata_, ::testing::AnyOf(R"({"v":1,"owner":"local/default/p","tag":"g-0-0-a/77/1"})",
+                                          R"({"v":1,"owner":"local/default/p","tag":"g-0-0-b/77/1"})"));
 }
 
 TEST_F(R6KnownOutcomes, ItHappened) {
@@ -397,7 +400,8 @@ TEST(R6Writers, AFatalErrorBeforeTheCommitIsAnAbortAndCostsNoRestart) {
   engine.Result(engine.NeedBatch(), {.outputs = {{"k", "v", 0}}});
   engine.AnswerCall(What::kBegin);
   const WriterCall append = engine.Call(What::kAppend), flush = engine.Call(What::kFlush);
-  engine.Answer(append, WithRecovery(absl::FailedPreconditionError("fenced: transaction timed out"), Recovery::kRecreate));
+  engine.Answer(append,
+                WithRecovery(absl::FailedPreconditionError("fenced: transaction timed out"), Recovery::kRecreate));
   engine.Answer(flush, WithRecovery(absl::FailedPreconditionError("fenced"), Recovery::kRecreate));
   engine.AnswerCall(What::kCreate, absl::UnavailableError("no broker"));
   EXPECT_FALSE(engine.HasCall());
@@ -482,7 +486,8 @@ TEST(R7Token, ARefusedTokenBeginsNothingMore) {
   engine.AnswerCall(What::kBegin);
   engine.AnswerCall(What::kAppend);
   engine.AnswerCall(What::kFlush);
-  engine.AnswerCall(What::kSendOffsets, WithRecovery(absl::FailedPreconditionError("ILLEGAL_GENERATION"), Recovery::kAbort));
+  engine.AnswerCall(What::kSendOffsets,
+                    WithRecovery(absl::FailedPreconditionError("ILLEGAL_GENERATION"), Recovery::kAbort));
   engine.AnswerCall(What::kAbort);
   engine.Records(0, 0, 1);
   engine.Result(engine.NeedBatch(), {.outputs = {{"k", "v", 0}}});
@@ -572,7 +577,8 @@ TEST(R9Abort, OverlaysGoBatchesAreCancelledInputsSoughtAttemptsKept) {
   EngineDriver engine;
   engine.Start();
   engine.Records(0, 0, 3, "k");
-  engine.Result(engine.NeedBatch(), {.done = 1, .ops = {{0, "k", "lost"}}, .failure = protocol::Failure{"Handler", "E", "m", true}});
+  engine.Result(engine.NeedBatch(),
+                {.done = 1, .ops = {{0, "k", "lost"}}, .failure = protocol::Failure{"Handler", "E", "m", true}});
   engine.Pass(absl::Milliseconds(100));
   const SentBatch retry = engine.NeedBatch();
   EXPECT_THAT(retry.attempts, ElementsAre(2, 1));

@@ -38,9 +38,14 @@ class LayerCursor {
   LayerCursor(Overlay* layer, store::StoreIndex store, const Bounds& bounds, bool reverse)
       : map_(&layer->map(store)), reverse_(reverse) {
     const auto& sorted = layer->Sorted(store);
-    begin_ = !bounds.low ? sorted.begin() : bounds.low_exclusive ? sorted.upper_bound(*bounds.low) : sorted.lower_bound(*bounds.low);
-    end_ = !bounds.high ? sorted.end() : bounds.high_inclusive ? sorted.upper_bound(*bounds.high) : sorted.lower_bound(*bounds.high);
-    if (bounds.low && bounds.high && *bounds.low >= *bounds.high && !(bounds.high_inclusive && !bounds.low_exclusive)) end_ = begin_;
+    begin_ = !bounds.low            ? sorted.begin()
+             : bounds.low_exclusive ? sorted.upper_bound(*bounds.low)
+                                    : sorted.lower_bound(*bounds.low);
+    end_ = !bounds.high            ? sorted.end()
+           : bounds.high_inclusive ? sorted.upper_bound(*bounds.high)
+                                   : sorted.lower_bound(*bounds.high);
+    if (bounds.low && bounds.high && *bounds.low >= *bounds.high && !(bounds.high_inclusive && !bounds.low_exclusive))
+      end_ = begin_;
   }
   bool valid() const { return begin_ != end_; }
   std::string_view key() const {
@@ -86,7 +91,8 @@ class PageBuilder {
 
 }  // namespace
 
-MergedPage MergeScan(const store::ScanRequest& request, const store::ScanPage& disk, const std::vector<Overlay*>& layers) {
+MergedPage MergeScan(const store::ScanRequest& request, const store::ScanPage& disk,
+                     const std::vector<Overlay*>& layers) {
   const Bounds bounds = BoundsOf(request, disk);
   std::vector<LayerCursor> cursors;
   for (Overlay* layer : layers) {

@@ -12,13 +12,14 @@ namespace millstream::engine {
 // One page of a range as it is with the layers over the disk's page.
 struct MergedPage {
   std::vector<std::pair<Bytes, Bytes>> rows;
-  // Where the next page goes on (ScanRequest::after); nullopt: the range ends here. May be set behind an empty page: what the
-  // disk gave was all deleted since.
+  // Where the next page goes on (ScanRequest::after); nullopt: the range ends here. May be set behind an empty page:
+  // what the disk gave was all deleted since.
   std::optional<Bytes> cursor;
 };
 
 // `disk` answered `request`; `layers`, newest first, are those in force when it was asked. Pure.
-MergedPage MergeScan(const store::ScanRequest& request, const store::ScanPage& disk, const std::vector<Overlay*>& layers);
+MergedPage MergeScan(const store::ScanRequest& request, const store::ScanPage& disk,
+                     const std::vector<Overlay*>& layers);
 
 }  // namespace millstream::engine
 

@@ -1,5 +1,5 @@
-// Engines in the scripted world, by seed. MILLSTREAM_SIM_SEEDS=<count> runs more of them, MILLSTREAM_SIM_SEED=<seed> one alone,
-// MILLSTREAM_SIM_FIRST=<seed> starts elsewhere.
+// Engines in the scripted world, by seed. MILLSTREAM_SIM_SEEDS=<count> runs more of them, MILLSTREAM_SIM_SEED=<seed>
+// one alone, MILLSTREAM_SIM_FIRST=<seed> starts elsewhere.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -56,9 +56,7 @@ TEST_F(SimulationTest, CalmWorld) {
   RunAll(options, 30);
 }
 
-TEST_F(SimulationTest, ExactlyOnceOneMember) {
-  RunAll({}, 100);
-}
+TEST_F(SimulationTest, ExactlyOnceOneMember) { RunAll({}, 100); }
 
 TEST_F(SimulationTest, ExactlyOnceThreeMembers) {
   WorldOptions options;
@@ -74,6 +72,14 @@ TEST_F(SimulationTest, ExactlyOnceTroubled) {
   options.faults.commit_unknown = 0.2;
   options.faults.call_abort = 0.02;
   options.faults.expel = 0.004;
+  RunAll(options, 100);
+}
+
+TEST_F(SimulationTest, ExactlyOnceTwoInputs) {
+  WorldOptions options;
+  options.members = 2;
+  options.inputs = 2;
+  options.on_failure = spec::FailureAction::kDeadLetter;
   RunAll(options, 100);
 }
 
@@ -94,6 +100,7 @@ TEST_F(SimulationTest, AtLeastOnce) {
 TEST_F(SimulationTest, AtMostOnce) {
   WorldOptions options;
   options.members = 2;
+  options.inputs = 2;
   options.guarantee = spec::Guarantee::kAtMostOnce;
   RunAll(options, 100);
 }

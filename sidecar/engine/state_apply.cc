@@ -1,4 +1,5 @@
-// Where transactions and state meet: changelog records, outcomes, rollback, and committed state on its way to disk (R4).
+// Where transactions and state meet: changelog records, outcomes, rollback, and committed state on its way to disk
+// (R4).
 #include <algorithm>
 #include <utility>
 
@@ -131,7 +132,9 @@ void EngineImpl::OnRecovered() {
   }
 }
 
-const std::string& EngineImpl::CommittedMetadata(TaskId task, uint32_t input) const { return tasks_.at(task)->inputs[input].metadata; }
+const std::string& EngineImpl::CommittedMetadata(TaskId task, uint32_t input) const {
+  return tasks_.at(task)->inputs[input].metadata;
+}
 
 // ---------------------------------------------------------------- disk
 

@@ -25,7 +25,6 @@ struct TaskInput {
   Offset end = kNoOffset;        // of the partition, as far as known
   uint64_t fetch = 0;            // number of the last start or seek; 0: not started
   bool paused = false;
-  bool failed = false;           // cannot be read until it is sought again
   // Records before these may have crashed a worker: sent with the trace flag / one at a time.
   Offset trace_until = kNoOffset, single_until = kNoOffset;
 };
@@ -52,9 +51,9 @@ struct Task {
   const TaskId id;
   Phase phase = Phase::kOpening;
   Leaving leaving = Leaving::kNo;
-  bool release = false;    // TaskReleased is owed when it is closed
+  bool release = false;     // TaskReleased is owed when it is closed
   bool reassigned = false;  // came back while it was leaving: open it again after that
-  std::string error;       // why it is kFailed or kStopped
+  std::string error;        // why it is kFailed or kStopped
   absl::Duration retry_at = absl::InfiniteDuration();
   int open_failures = 0;
 
@@ -63,23 +62,23 @@ struct Task {
   RecordQueue queue;
   std::unique_ptr<Batch> prepared, in_flight;
   Attempts attempts;
-  absl::Duration wait_until = -absl::InfiniteDuration();   // backoff after a failed record
-  absl::Duration cancel_at = absl::InfiniteDuration();     // the batch in flight, when leaving
+  absl::Duration wait_until = -absl::InfiniteDuration();     // backoff after a failed record
+  absl::Duration cancel_at = absl::InfiniteDuration();       // the batch in flight, when leaving
   absl::Duration end_commit_at = -absl::InfiniteDuration();  // the next R8 commit is not before
-  int no_progress = 0;  // RESULTs in a row that did nothing
+  int no_progress = 0;                                       // RESULTs in a row that did nothing
   bool state_lost = false;  // what is in memory of its state is void: close without applying it
 
   TaskOverlays overlays;
-  store::Positions unapplied;                             // of what is committed and not being applied
-  absl::Duration apply_at = absl::InfiniteDuration();     // when `unapplied` is due
-  std::optional<ApplyId> apply;                           // under way
+  store::Positions unapplied;                          // of what is committed and not being applied
+  absl::Duration apply_at = absl::InfiniteDuration();  // when `unapplied` is due
+  std::optional<ApplyId> apply;                        // under way
   store::Positions applying;
   int apply_failures = 0;
   int reads = 0;  // reads of its stores under way
 
-  WorkerId worker = 0;       // that it is open at; 0: none
+  WorkerId worker = 0;  // that it is open at; 0: none
   bool waits_for_slot = false;
-  uint64_t records = 0;      // committed since it was opened
+  uint64_t records = 0;  // committed since it was opened
 
   // Bookkeeping of the engine loop: what the sums over tasks hold of this one.
   bool dirty = false, busy = false;
@@ -87,7 +86,9 @@ struct Task {
   int64_t counted_bytes = 0, counted_overlay_bytes = 0, counted_lag = 0;
 
   bool open() const { return phase == Phase::kStarting || phase == Phase::kRunning || phase == Phase::kStopped; }
-  int64_t record_bytes() const { return queue.bytes() + (prepared ? prepared->bytes : 0) + (in_flight ? in_flight->bytes : 0); }
+  int64_t record_bytes() const {
+    return queue.bytes() + (prepared ? prepared->bytes : 0) + (in_flight ? in_flight->bytes : 0);
+  }
   // Nothing of it is in a transaction whose outcome is not known.
   bool settled() const {
     for (const TaskInput& input : inputs) {

@@ -73,7 +73,8 @@ void EngineImpl::On(TaskOpened event) {
 
 // R1: offsets that were only resolved are committed before the first batch.
 void EngineImpl::CommitStart(Task& task) {
-  const bool known = std::all_of(task.inputs.begin(), task.inputs.end(), [](const TaskInput& input) { return input.committed != kNoOffset; });
+  const bool known = std::all_of(task.inputs.begin(), task.inputs.end(),
+                                 [](const TaskInput& input) { return input.committed != kNoOffset; });
   if (known) {
     task.phase = Task::Phase::kRunning;
   } else if (!pipeline_.recovering() && !pipeline_.HasPart(task.id)) {
@@ -94,7 +95,7 @@ void EngineImpl::On(RecordsRead event) {
   if (task == nullptr || !task->open() || task->leaving != Task::Leaving::kNo) return;
   if (pipeline_.recovering() && !at_most_once_) return;  // sought anew when it is over
   TaskInput& input = task->inputs[event.input];
-  if (event.fetch != 0 && event.fetch != input.fetch) return;
+  if ((event.fetch != 0 && event.fetch != input.fetch) || task->phase == Task::Phase::kStopped) return;
   if (!event.records.empty() && event.records.front().offset < input.fetched) {
     MS_CHECK(event.fetch == 0);  // the driver promises to start where it was told
     return;
@@ -123,13 +124,16 @@ void EngineImpl::On(InputFailed event) {
   if (task == nullptr || !task->open() || task->leaving != Task::Leaving::kNo) return;
   TaskInput& input = task->inputs[event.input];
   if (event.fetch != 0 && event.fetch != input.fetch) return;
-  input.failed = true;
-  const std::string where = StrCat(PartitionOf(task->id, event.input).ToString(), " (input '", spec_.inputs[event.input].name, "')");
+  const std::string where =
+      StrCat(PartitionOf(task->id, event.input).ToString(), " (input '", spec_.inputs[event.input].name, "')");
   if (absl::IsOutOfRange(event.status)) {
-    Stop(*task, StrCat("OffsetsLost: ", where, " has no offset ", input.fetched.value(), " any more (", std::string(event.status.message()),
-                       "); records between were lost to retention or the topic was re-created. Nothing is skipped by itself: set the group's offset to where to go on, then restart the task"));
+    Stop(*task, StrCat("OffsetsLost: ", where, " has no offset ", input.fetched.value(), " any more (",
+                       std::string(event.status.message()),
+                       "); records between were lost to retention or the topic was re-created. Nothing is skipped by "
+                       "itself: set the group's offset to where to go on, then restart the task"));
   } else {
-    Stop(*task, StrCat("InputFailed: ", where, " cannot be read: ", event.status.ToString(), "; repair it, then restart the task"));
+    Stop(*task, StrCat("InputFailed: ", where, " cannot be read: ", event.status.ToString(),
+                       "; repair it, then restart the task"));
   }
 }
 
@@ -149,9 +153,11 @@ void EngineImpl::MaybeCommitEnd(Task& task) {
 }
 
 void EngineImpl::UpdateFetch(Task& task) {
-  const int64_t share = std::max(options_.fetched_bytes / std::max<int64_t>(static_cast<int64_t>(tasks_.size()), 1), kLeastFetchShare);
+  const int64_t share =
+      std::max(options_.fetched_bytes / std::max<int64_t>(static_cast<int64_t>(tasks_.size()), 1), kLeastFetchShare);
   const int64_t held = task.record_bytes();
-  const bool wanted = task.phase == Task::Phase::kRunning && task.leaving == Task::Leaving::kNo && workers_.usable() > 0 && !fetch_pressure_;
+  const bool wanted = task.phase == Task::Phase::kRunning && task.leaving == Task::Leaving::kNo &&
+                      workers_.usable() > 0 && !fetch_pressure_;
   for (uint32_t i = 0; i < task.inputs.size(); ++i) {
     TaskInput& input = task.inputs[i];
     const bool run = wanted && held < (input.paused ? share / 2 : share);
@@ -172,7 +178,8 @@ void EngineImpl::StopFetching(Task& task) {
   }
 }
 
-// Back to the committed positions (R9). AtMostOnce keeps its records: those sent are gone, the others follow each other.
+// Back to the committed positions (R9). AtMostOnce keeps its records: those sent are gone, the others follow each
+// other.
 void EngineImpl::Rewind(Task& task) {
   const bool was_settled = task.settled();
   for (uint32_t i = 0; i < task.inputs.size(); ++i) {
@@ -180,7 +187,6 @@ void EngineImpl::Rewind(Task& task) {
     if (input.committed != kNoOffset) input.staged = input.committed;
     if (at_most_once_) continue;
     input.queued = input.fetched = input.staged;
-    input.failed = false;
     if (input.fetch == 0) continue;
     input.fetch = next_fetch_++;
     Do(SeekFetch{task.id, i, input.fetched, input.fetch});
@@ -195,11 +201,13 @@ void EngineImpl::Rewind(Task& task) {
 
 // ---------------------------------------------------------------- stopping
 
+// A stopped task holds no records: it might stay so for days. They are read again when it is restarted.
 void EngineImpl::Stop(Task& task, std::string error) {
   NoteError(error);
   task.error = std::move(error);
   task.phase = Task::Phase::kStopped;
   DropPrepared(task);
+  KeepClaimed(task);
   Mark(task);
 }
 
@@ -212,21 +220,22 @@ void EngineImpl::On(RestartTask event) {
     return;
   }
   if (task->phase != Task::Phase::kStopped) return;
+  if (!at_most_once_) Cancel(*task);  // read again with the rest
   task->phase = Task::Phase::kRunning;
   task->error.clear();
   task->wait_until = -absl::InfiniteDuration();
+  if (at_most_once_ && !task->queue.empty()) {
+    const Item& front = task->queue.front();
+    if (task->attempts.Find(front.input, front.record.offset) != nullptr) task->queue.PopFront();  // it had its one try
+  }
+  task->attempts = Attempts();
   for (uint32_t i = 0; i < task->inputs.size(); ++i) {
     TaskInput& input = task->inputs[i];
-    if (!std::exchange(input.failed, false) || input.fetch == 0) continue;
+    input.queued = input.fetched = input.staged;
+    if (input.fetch == 0) continue;
     input.fetch = next_fetch_++;
     Do(SeekFetch{task->id, i, input.fetched, input.fetch});
   }
-  if (task->queue.empty()) return;
-  const Item& front = task->queue.front();
-  const Attempts::Entry* failed = task->attempts.Find(front.input, front.record.offset);
-  if (failed == nullptr) return;
-  task->attempts.Forget(front.input, front.record.offset);
-  if (at_most_once_) task->queue.PopFront();  // it had its one try
 }
 
 // ---------------------------------------------------------------- giving up
@@ -255,8 +264,8 @@ void EngineImpl::Leave(Task& task, Task::Leaving how) {
   Mark(task);
 }
 
-// AtMostOnce: records whose offsets are committed, or about to be, come to nobody else. Of the others a leaving task has no
-// use.
+// AtMostOnce: records whose offsets are committed, or about to be, come to nobody else. Of the others a leaving task
+// has no use.
 void EngineImpl::KeepClaimed(Task& task) {
   task.queue.Truncate([&](const Item& item) { return at_most_once_ && item.next <= task.inputs[item.input].staged; });
 }

@@ -18,15 +18,16 @@ namespace millstream::engine {
 //   applied     on disk, but a read may be under way that started before it was
 //
 // A read of the disk may see it before or after an apply that runs beside it. Both give the right answer as long as the
-// layers at the time the read was *issued* are still looked at when its answer is used, and a key that a layer knew then was
-// not read at all; a pin keeps every layer. Without pins the newest applied layer stays all the same until memory is wanted:
-// it is a cache of the hottest keys.
+// layers at the time the read was *issued* are still looked at when its answer is used, and a key that a layer knew
+// then was not read at all; a pin keeps every layer. Without pins the newest applied layer stays all the same until
+// memory is wanted: it is a cache of the hottest keys.
 class TaskOverlays {
  public:
   using Pin = uint64_t;
   explicit TaskOverlays(size_t stores) : stores_(stores) {}
 
-  // The layer that transaction `tx` of this task stages in. Transactions come in ascending order, at most two at a time.
+  // The layer that transaction `tx` of this task stages in. Transactions come in ascending order, at most two at a
+  // time.
   Overlay& Stage(uint64_t tx);
   // nullptr if the transaction staged nothing here.
   const Overlay* Staged(uint64_t tx) const;
@@ -69,7 +70,7 @@ class TaskOverlays {
   std::vector<StagedLayer> staged_;  // oldest first
   std::unique_ptr<Overlay> committed_, applying_;
   std::vector<std::unique_ptr<Overlay>> applied_;  // oldest first
-  std::vector<Pin> pins_;              // ascending; as many as reads under way: a handful
+  std::vector<Pin> pins_;                          // ascending; as many as reads under way: a handful
   Pin next_pin_ = 1;
 };
 

@@ -10,9 +10,9 @@
 
 namespace millstream::engine {
 
-// When to look at which task again. A task re-evaluates all its deadlines when it is looked at, so an entry that came true
-// too early costs a look and nothing else: entries are never removed, and a task adds one only if it is earlier than the
-// one it waits for. So there are at most a few per task.
+// When to look at which task again. A task re-evaluates all its deadlines when it is looked at, so an entry that came
+// true too early costs a look and nothing else: entries are never removed, and a task adds one only if it is earlier
+// than the one it waits for. So there are at most a few per task.
 class TimerQueue {
  public:
   void Add(absl::Duration when, TaskId task) { heap_.push({when, task}); }

@@ -26,7 +26,8 @@ std::string JsonString(std::string_view text) {
 
 }  // namespace
 
-OffsetTags::OffsetTags(std::string_view owner_stamp, std::string_view transactional_id, std::string_view process_start) {
+OffsetTags::OffsetTags(std::string_view owner_stamp, std::string_view transactional_id,
+                       std::string_view process_start) {
   std::string tag = JsonString(StrCat(transactional_id, "/", process_start, "/"));
   tag.pop_back();
   prefix_ = StrCat("{\"v\":1,\"owner\":", JsonString(owner_stamp), ",\"tag\":", tag);

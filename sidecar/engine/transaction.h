@@ -38,10 +38,20 @@ struct Transaction {
 
   // Where it stands. kOpen: collects effects. The rest: on its way to the log, in this order. From
   // kDoomed on: on its way to an abort, or to somebody else's word about it.
-  enum class Phase : uint8_t { kOpen, kFlushing, kSendingOffsets, kCommitting, kDoomed, kAborting, kRecreating, kResolving, kAborted };
+  enum class Phase : uint8_t {
+    kOpen,
+    kFlushing,
+    kSendingOffsets,
+    kCommitting,
+    kDoomed,
+    kAborting,
+    kRecreating,
+    kResolving,
+    kAborted
+  };
   Phase phase = Phase::kOpen;
-  bool begun = false;          // Begin was called: `writer`, `token`, `metadata` are fixed
-  bool appended = false;       // something was given to the writer
+  bool begun = false;     // Begin was called: `writer`, `token`, `metadata` are fixed
+  bool appended = false;  // something was given to the writer
   bool flushed = false;
   bool commit_called = false;  // from here on an error may mean that it happened
   WriterName writer = WriterName::kA;
@@ -67,8 +77,8 @@ struct Transaction {
   absl::flat_hash_map<TaskId, size_t> index_;
 };
 
-// The metadata of offsets: {"v":1,"owner":"<stamp>","tag":"<transactional id>/<process start>/<number>"}. Everything but
-// the number is made once.
+// The metadata of offsets: {"v":1,"owner":"<stamp>","tag":"<transactional id>/<process start>/<number>"}. Everything
+// but the number is made once.
 class OffsetTags {
  public:
   OffsetTags() = default;

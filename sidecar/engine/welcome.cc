@@ -20,20 +20,23 @@ absl::Status CheckInputs(const spec::StreamProcessorSpec& spec, const std::vecto
   for (const spec::InputSpec& input : spec.inputs) declared.push_back(input.name);
   for (const std::string& name : handled) {
     if (spec.FindInput(name) == nullptr) {
-      return absl::InvalidArgumentError(StrCat("the worker has a handler for '", name, "', which is not an input of processor ",
-                                               spec.name, "; its inputs are: ", Listed(declared)));
+      return absl::InvalidArgumentError(StrCat("the worker has a handler for '", name,
+                                               "', which is not an input of processor ", spec.name,
+                                               "; its inputs are: ", Listed(declared)));
     }
   }
   for (const std::string& name : declared) {
     if (std::find(handled.begin(), handled.end(), name) == handled.end()) {
-      return absl::InvalidArgumentError(StrCat("the worker has no handler for input '", name, "' of processor ", spec.name,
-                                               "; it handles: ", Listed(handled)));
+      return absl::InvalidArgumentError(StrCat("the worker has no handler for input '", name, "' of processor ",
+                                               spec.name, "; it handles: ", Listed(handled)));
     }
   }
   return absl::OkStatus();
 }
 
-int64_t At(const std::vector<int64_t>& values, size_t index) { return index < values.size() ? values[index] : kDefaultRecordBytes; }
+int64_t At(const std::vector<int64_t>& values, size_t index) {
+  return index < values.size() ? values[index] : kDefaultRecordBytes;
+}
 
 }  // namespace
 

@@ -17,7 +17,9 @@ constexpr uint32_t kMostRows = 10'000;
 constexpr size_t kPageBytes = 1 << 20;
 
 store::ScanRequest RequestOf(const protocol::Scan& scan, uint32_t frame_cap) {
-  auto owned = [](const protocol::MaybeView& view) { return view ? std::optional<Bytes>(std::in_place, *view) : std::nullopt; };
+  auto owned = [](const protocol::MaybeView& view) {
+    return view ? std::optional<Bytes>(std::in_place, *view) : std::nullopt;
+  };
   store::ScanRequest request;
   request.store = scan.store;
   request.from = owned(scan.from);
@@ -59,7 +61,8 @@ void EngineImpl::On(KeysRead event) {
     OnGetRead(*task, std::move(*get), std::move(event));
   } else {
     const auto& query = std::get<KeyQueryRead>(read->purpose);
-    Do(QueryAnswered{query.query, event.status, event.values.empty() ? std::nullopt : std::move(event.values[0]), {}, {}});
+    Do(QueryAnswered{
+        query.query, event.status, event.values.empty() ? std::nullopt : std::move(event.values[0]), {}, {}});
   }
 }
 
@@ -78,7 +81,8 @@ void EngineImpl::SendValues(WorkerId worker, protocol::Values values) {
   size_t bytes = 64;
   for (const MaybeBytes& value : values.values) bytes += 6 + (value ? value->size() : 0);
   if (bytes > options_.frame_cap) {
-    values.error = StrCat("the values take ", bytes, " bytes, more than a frame of ", options_.frame_cap, ": ask for fewer keys at once");
+    values.error = StrCat("the values take ", bytes, " bytes, more than a frame of ", options_.frame_cap,
+                          ": ask for fewer keys at once");
     values.values.clear();
   }
   SendFrame(worker, protocol::EncodeFrame(values));
@@ -87,7 +91,8 @@ void EngineImpl::SendValues(WorkerId worker, protocol::Values values) {
 void EngineImpl::OnMessage(Worker& worker, const protocol::Get& get) {
   Task* task = Holder(worker, get.seq);
   if (task == nullptr) {
-    if (!worker.dropped) SendFrame(worker.id, protocol::EncodeFrame(protocol::Values{get.seq, get.rid, {}, kCancelled}));
+    if (!worker.dropped)
+      SendFrame(worker.id, protocol::EncodeFrame(protocol::Values{get.seq, get.rid, {}, kCancelled}));
     return;
   }
   auto fault = CheckStore(options_, get.store);
@@ -109,8 +114,8 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Get& get) {
     }
   }
   if (ask.empty()) return SendValues(worker.id, {get.seq, get.rid, std::move(read.values), std::nullopt});
-  // No pin is needed: a key that no layer knows is in none that could be applied before the disk is read, and nothing but
-  // this batch writes to the task.
+  // No pin is needed: a key that no layer knows is in none that could be applied before the disk is read, and nothing
+  // but this batch writes to the task.
   const ReadId id = StartRead(*task, std::move(read));
   Do(ReadKeys{id, task->id, get.store, std::move(ask)});
 }
@@ -134,7 +139,8 @@ void EngineImpl::OnGetRead(Task& task, GetRead read, KeysRead event) {
 void EngineImpl::OnMessage(Worker& worker, const protocol::Scan& scan) {
   Task* task = Holder(worker, scan.seq);
   if (task == nullptr) {
-    if (!worker.dropped) SendFrame(worker.id, protocol::EncodeFrame(protocol::Rows{scan.seq, scan.rid, {}, std::nullopt, kCancelled}));
+    if (!worker.dropped)
+      SendFrame(worker.id, protocol::EncodeFrame(protocol::Rows{scan.seq, scan.rid, {}, std::nullopt, kCancelled}));
     return;
   }
   auto fault = CheckStore(options_, scan.store);

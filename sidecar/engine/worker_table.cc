@@ -40,7 +40,8 @@ Worker* WorkerTable::LeastLoaded() {
 }
 
 int WorkerTable::usable() const {
-  return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [](const auto& entry) { return entry.second.usable(); }));
+  return static_cast<int>(
+      std::count_if(workers_.begin(), workers_.end(), [](const auto& entry) { return entry.second.usable(); }));
 }
 
 }  // namespace millstream::engine

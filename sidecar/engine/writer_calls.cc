@@ -29,12 +29,14 @@ std::optional<absl::Duration> WriterCalls::NextDeadline() const {
   if (!started_) return next;
   for (size_t i = 0; i < count_; ++i) {
     const Writer& writer = writers_[i];
-    if (writer.state == State::kAbsent && writer.pending.empty()) next = next ? std::min(*next, writer.not_before) : writer.not_before;
+    if (writer.state == State::kAbsent && writer.pending.empty())
+      next = next ? std::min(*next, writer.not_before) : writer.not_before;
   }
   return next;
 }
 
-WriterCall& WriterCalls::Issue(WriterName writer, WriterCall::What what, uint64_t transaction, std::vector<Action>* actions) {
+WriterCall& WriterCalls::Issue(WriterName writer, WriterCall::What what, uint64_t transaction,
+                               std::vector<Action>* actions) {
   const CallId id = next_call_++;
   At(writer).pending.push_back({id, what, transaction});
   WriterCall call;
@@ -57,7 +59,8 @@ PendingCall WriterCalls::Answered(absl::Duration now, const WriterCallDone& done
   } else {
     writer.state = State::kAbsent;
     writer.not_before = now + Backoff(kFirstRetry, kLongestRetry, ++writer.failures);
-    LogWarning("creating a writer failed; trying again", {{"writer", static_cast<int>(done.writer)}, {"error", done.status.ToString()}});
+    LogWarning("creating a writer failed; trying again",
+               {{"writer", static_cast<int>(done.writer)}, {"error", done.status.ToString()}});
   }
   return call;
 }

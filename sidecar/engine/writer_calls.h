@@ -20,7 +20,8 @@ struct PendingCall {
   uint64_t transaction = 0;  // 0: of none
 };
 
-// The writers: which are usable, what they are busy with, when a broken one is created again (100 ms, doubled up to 5 s).
+// The writers: which are usable, what they are busy with, when a broken one is created again (100 ms, doubled up to 5
+// s).
 class WriterCalls {
  public:
   // With or without the plain writer of AtLeastOnce.

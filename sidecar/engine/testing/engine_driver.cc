@@ -79,7 +79,8 @@ void EngineDriver::Records(int task, std::vector<log::Record> records, int64_t n
 void EngineDriver::Records(int task, int64_t first, int count, std::optional<std::string> key, size_t value_bytes) {
   std::vector<log::Record> records;
   for (int64_t offset = first; offset < first + count; ++offset) {
-    records.push_back({Offset(offset), 1000 + offset, key.value_or(StrCat("k", offset)), std::string(value_bytes, 'v'), {}});
+    records.push_back(
+        {Offset(offset), 1000 + offset, key.value_or(StrCat("k", offset)), std::string(value_bytes, 'v'), {}});
   }
   Records(task, std::move(records), first + count);
 }
@@ -126,7 +127,9 @@ std::optional<SentBatch> EngineDriver::Batch() {
   for (const auto& state : batch.state) {
     auto& values = sent.state.emplace_back();
     for (const protocol::StateValue& value : state.values) {
-      values.push_back(value.what == protocol::StateValue::What::kAbsent ? "-" : value.what == protocol::StateValue::What::kValue ? std::string(value.value) : "?");
+      values.push_back(value.what == protocol::StateValue::What::kAbsent  ? "-"
+                       : value.what == protocol::StateValue::What::kValue ? std::string(value.value)
+                                                                          : "?");
     }
   }
   return sent;
@@ -186,7 +189,8 @@ void EngineDriver::Commit() {
   while (HasCall()) {
     const WriterCall call = Take<WriterCall>();
     for (const log::OutgoingRecord& record : call.records) acknowledged[record.to] = Offset(next_acknowledged_++);
-    Answer(call, absl::OkStatus(), call.what == WriterCall::What::kFlush ? std::exchange(acknowledged, {}) : log::AcknowledgedOffsets());
+    Answer(call, absl::OkStatus(),
+           call.what == WriterCall::What::kFlush ? std::exchange(acknowledged, {}) : log::AcknowledgedOffsets());
   }
 }
 

@@ -23,7 +23,8 @@ struct SentBatch {
   std::vector<std::string> keys;
   std::vector<int64_t> offsets;
   std::vector<int> attempts;
-  std::vector<std::vector<std::string>> state;  // per prefetched store, per key: the value, "-" absent, "?" not prefetched
+  std::vector<std::vector<std::string>>
+      state;  // per prefetched store, per key: the value, "-" absent, "?" not prefetched
 };
 
 struct Op {
@@ -43,8 +44,9 @@ struct Reply {
   std::optional<protocol::Failure> failure = std::nullopt;
 };
 
-// Drives an engine one event at a time and lets a test look for the actions it expects. What is not looked for stays in the
-// list. A processor with input "in" (topic in), stores "totals" (prefetched) and "index", output "out" with 4 partitions.
+// Drives an engine one event at a time and lets a test look for the actions it expects. What is not looked for stays in
+// the list. A processor with input "in" (topic in), stores "totals" (prefetched) and "index", output "out" with 4
+// partitions.
 class EngineDriver {
  public:
   static EngineOptions Options();
@@ -85,7 +87,8 @@ class EngineDriver {
   void Open(int task, int64_t next, bool committed = true);
   void Token(int generation);
   // `count` records with keys "k<offset>" (or the given key) from `first` on.
-  void Records(int task, int64_t first, int count, std::optional<std::string> key = std::nullopt, size_t value_bytes = 5);
+  void Records(int task, int64_t first, int count, std::optional<std::string> key = std::nullopt,
+               size_t value_bytes = 5);
   void Records(int task, std::vector<log::Record> records, int64_t next);
 
   // The next frame of that kind that the engine sent; others before it are dropped from the list.
@@ -99,10 +102,14 @@ class EngineDriver {
 
   // The next call to a writer, which must be of that kind.
   WriterCall Call(WriterCall::What what);
-  void Answer(const WriterCall& call, absl::Status status = absl::OkStatus(), log::AcknowledgedOffsets acknowledged = {});
-  void AnswerCall(WriterCall::What what, absl::Status status = absl::OkStatus()) { Answer(Call(what), std::move(status)); }
+  void Answer(const WriterCall& call, absl::Status status = absl::OkStatus(),
+              log::AcknowledgedOffsets acknowledged = {});
+  void AnswerCall(WriterCall::What what, absl::Status status = absl::OkStatus()) {
+    Answer(Call(what), std::move(status));
+  }
   bool HasCall() const { return Has<WriterCall>(); }
-  // Answers every call with success until there is none: whatever is closing commits. Changelog offsets count up from 100.
+  // Answers every call with success until there is none: whatever is closing commits. Changelog offsets count up from
+  // 100.
   void Commit();
   void AnswerApplies();
 

@@ -17,21 +17,29 @@ std::string Digest(std::string_view text) {
   return out;
 }
 
-std::string IndexKey(int64_t number) { return "g" + std::to_string(number % 5); }
+std::string IndexKey(const Input& input, int64_t number) {
+  std::string key(input.side == 0 ? "g" : "h");
+  return key += std::to_string(number % 5);
+}
 
 }  // namespace
+
+std::string Input::Encode() const { return StrCat(std::string(1, static_cast<char>(fate)), side, ":", id); }
 
 Input Input::Decode(std::string_view value) {
   Input input;
   input.fate = static_cast<Fate>(value.at(0));
-  input.id = std::atoll(std::string(value.substr(1)).c_str());
+  input.side = value.at(1) - '0';
+  input.id = std::atoll(std::string(value.substr(3)).c_str());
   return input;
 }
 
 Wants WantsOf(const Input& input) {
   Wants wants;
-  if (input.id % 3 == 0) wants.index_key = IndexKey(input.id);
+  if (input.id % 3 == 0) wants.index_key = IndexKey(input, input.id);
   wants.scan = input.id % 7 == 0;
+  wants.from = IndexKey(input, 0);
+  wants.to = IndexKey(input, 3);
   return wants;
 }
 
@@ -44,8 +52,8 @@ Effects Handle(const std::optional<std::string>& key, const Input& input, const 
     const bool remove = input.id % 11 == 0;
     effects.writes.push_back({kTotals, *key, remove ? MaybeBytes() : MaybeBytes(digest)});
   }
-  if (input.id % 3 == 0) effects.writes.push_back({kIndex, IndexKey(input.id), digest});
-  if (input.id % 13 == 0) effects.writes.push_back({kIndex, IndexKey(input.id + 1), std::nullopt});
+  if (input.id % 3 == 0) effects.writes.push_back({kIndex, IndexKey(input, input.id), digest});
+  if (input.id % 13 == 0) effects.writes.push_back({kIndex, IndexKey(input, input.id + 1), std::nullopt});
   effects.output = StrCat(input.id, ":", digest);
   return effects;
 }
@@ -61,7 +69,7 @@ std::string Model::Apply(const std::optional<std::string>& key, const Input& inp
   if (key) reads.total = get(kTotals, *key);
   const Wants wants = WantsOf(input);
   if (wants.index_key) reads.index = get(kIndex, *wants.index_key);
-  if (wants.scan) reads.rows.assign(stores_[kIndex].lower_bound("g0"), stores_[kIndex].lower_bound("g3"));
+  if (wants.scan) reads.rows.assign(stores_[kIndex].lower_bound(wants.from), stores_[kIndex].lower_bound(wants.to));
   Effects effects = Handle(key, input, reads);
   for (const Write& write : effects.writes) {
     if (write.value) {

@@ -13,22 +13,25 @@
 
 namespace millstream::engine::testing {
 
-// The user code of the scripted world: a pure function of a record and what it reads, whose results depend on the order and
-// on every value read. The worker runs it over the protocol, the model over a plain map; both must agree.
+// The user code of the scripted world: a pure function of a record and what it reads, whose results depend on the order
+// and on every value read. The worker runs it over the protocol, the model over a plain map; both must agree.
 
 // How handling a record goes wrong.
 enum class Fate : char {
   kFine = 'f',
-  kFailsOnce = 'o',   // the first attempt fails
-  kFails = 'p',       // every attempt fails
-  kCrashes = 'c',     // every attempt ends the worker
-  kOverLimit = 'l',   // every attempt emits a record that is too large
+  kFailsOnce = 'o',  // the first attempt fails
+  kFails = 'p',      // every attempt fails
+  kCrashes = 'c',    // every attempt ends the worker
+  kOverLimit = 'l',  // every attempt emits a record that is too large
 };
 
 struct Input {
-  int64_t id = 0;  // unique in its partition
+  int64_t id = 0;  // unique in its task
   Fate fate = Fate::kFine;
-  std::string Encode() const { return std::string(1, static_cast<char>(fate)) + std::to_string(id); }
+  // Which input it comes from. Records of different inputs touch different keys: their order between inputs is not
+  // defined.
+  int side = 0;
+  std::string Encode() const;
   static Input Decode(std::string_view value);
 };
 
@@ -37,7 +40,8 @@ constexpr uint32_t kIndex = 1;   // store: keys the handler chooses; read by GET
 
 struct Wants {
   std::optional<std::string> index_key;
-  bool scan = false;  // of kIndex, from "g0" to "g3"
+  bool scan = false;  // of kIndex, three of its five keys: [from, to)
+  std::string from, to;
 };
 Wants WantsOf(const Input& input);
 

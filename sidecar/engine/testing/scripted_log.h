@@ -17,10 +17,11 @@
 
 namespace millstream::engine::testing {
 
-// A log in memory that behaves as Kafka does where it matters for exactly-once: appends take offsets at once, commits and
-// aborts are markers with an offset of their own, readers of committed records stop at the first open transaction, producers
-// are fenced by epoch, offsets of open transactions are pending, the offset appended last wins, and the group's generation
-// is looked at when offsets are sent and never again. Nothing blocks: a caller asks first whether it would.
+// A log in memory that behaves as Kafka does where it matters for exactly-once: appends take offsets at once, commits
+// and aborts are markers with an offset of their own, readers of committed records stop at the first open transaction,
+// producers are fenced by epoch, offsets of open transactions are pending, the offset appended last wins, and the
+// group's generation is looked at when offsets are sent and never again. Nothing blocks: a caller asks first whether it
+// would.
 class ScriptedLog {
  public:
   // A producer as one process holds it.
@@ -44,6 +45,7 @@ class ScriptedLog {
   absl::Status Commit(const Handle& handle);
   absl::Status Abort(const Handle& handle);
   // What the broker does to transactions that are open since before `then`: aborts them and fences their producers.
+  // Those named "upstream..." are somebody else's and live as long as they like.
   void AbortOpenSince(absl::Duration then);
 
   struct ReadResult {

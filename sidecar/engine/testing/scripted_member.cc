@@ -114,7 +114,8 @@ void ScriptedMember::Carry(Action action) {
   } else if (std::holds_alternative<Drained>(action)) {
     drained_ = true;
   } else if (auto* start = std::get_if<StartFetch>(&action)) {
-    MS_CHECK(open_.contains(start->task) && fetches_.emplace(std::pair(start->task, start->input), Fetch{start->from, start->fetch}).second);
+    MS_CHECK(open_.contains(start->task) &&
+             fetches_.emplace(std::pair(start->task, start->input), Fetch{start->from, start->fetch}).second);
   } else if (auto* seek = std::get_if<SeekFetch>(&action)) {
     Fetch& fetch = fetches_.at({seek->task, seek->input});
     fetch = {seek->to, seek->fetch, fetch.paused, kNoOffset};
@@ -173,7 +174,8 @@ absl::Status ScriptedMember::PlainCall(Writer& writer, WriterCall& call) {
   }
   MS_CHECK(writer.alive || call.what != WriterCall::What::kCreate);
   if (!writer.alive) return WithRecovery(absl::FailedPreconditionError("not created"), Recovery::kRecreate);
-  if (scene_->Chance(scene_->faults.call_recreate)) return WithRecovery(absl::UnavailableError("plain writer broke"), Recovery::kRecreate);
+  if (scene_->Chance(scene_->faults.call_recreate))
+    return WithRecovery(absl::UnavailableError("plain writer broke"), Recovery::kRecreate);
   for (const log::OutgoingRecord& record : call.records) scene_->log.Append(record);
   return absl::OkStatus();
 }
@@ -188,9 +190,11 @@ absl::Status ScriptedMember::Call(Writer& writer, WriterName name, WriterCall& c
     return absl::OkStatus();
   }
   if (!writer.alive) return WithRecovery(absl::FailedPreconditionError("the writer is gone"), Recovery::kRecreate);
-  if (scene_->Chance(faults.call_recreate)) return WithRecovery(absl::InternalError("scripted: fatal"), Recovery::kRecreate);
+  if (scene_->Chance(faults.call_recreate))
+    return WithRecovery(absl::InternalError("scripted: fatal"), Recovery::kRecreate);
   if (call.what != What::kAbort && scene_->Chance(faults.call_abort)) return Abortable("scripted");
-  if ((call.what == What::kFlush || call.what == What::kSendOffsets || call.what == What::kCommit) && scene_->Chance(faults.call_retry)) {
+  if ((call.what == What::kFlush || call.what == What::kSendOffsets || call.what == What::kCommit) &&
+      scene_->Chance(faults.call_retry)) {
     return WithRecovery(absl::UnavailableError("scripted: again"), Recovery::kRetry);
   }
   ScriptedLog& log = scene_->log;
@@ -205,25 +209,35 @@ absl::Status ScriptedMember::Call(Writer& writer, WriterName name, WriterCall& c
         writer.acknowledged[record.to] = offset;
       }
       return absl::OkStatus();
-    case What::kSendOffsets: return log.SendOffsets(writer.handle, call.token, call.offsets);
-    case What::kCommit: return CommitCall(writer);
-    case What::kAbort: return log.Abort(writer.handle);
-    default: return absl::OkStatus();
+    case What::kSendOffsets:
+      return log.SendOffsets(writer.handle, call.token, call.offsets);
+    case What::kCommit:
+      return CommitCall(writer);
+    case What::kAbort:
+      return log.Abort(writer.handle);
+    default:
+      return absl::OkStatus();
   }
 }
 
 absl::Status ScriptedMember::CommitCall(Writer& writer) {
   if (!scene_->Chance(scene_->faults.commit_unknown)) return scene_->log.Commit(writer.handle);
   switch (scene_->Pick(3)) {
-    case 0: (void)scene_->log.Commit(writer.handle); break;
-    case 1: scene_->late_commits.push_back(writer.handle); break;
-    default: break;
+    case 0:
+      (void)scene_->log.Commit(writer.handle);
+      break;
+    case 1:
+      scene_->late_commits.push_back(writer.handle);
+      break;
+    default:
+      break;
   }
   return WithUnknownOutcome(absl::DeadlineExceededError("scripted: no answer to EndTxn"));
 }
 
 bool ScriptedMember::CanResolve(const ResolveOutcome& ask) const {
-  return std::none_of(ask.partitions.begin(), ask.partitions.end(), [&](const TopicPartition& of) { return scene_->log.HasPendingOffset(of); });
+  return std::none_of(ask.partitions.begin(), ask.partitions.end(),
+                      [&](const TopicPartition& of) { return scene_->log.HasPendingOffset(of); });
 }
 
 void ScriptedMember::RunResolve(size_t index) {
@@ -296,7 +310,8 @@ void ScriptedMember::RunOpen(TaskId task) {
     }
     position = tail.next;
   }
-  if (disk.now.stores != Replay(task, nullptr).stores) scene_->Wrong(StrCat("task ", task.value(), ": restored state is not the changelog's"));
+  if (disk.now.stores != Replay(task, nullptr).stores)
+    scene_->Wrong(StrCat("task ", task.value(), ": restored state is not the changelog's"));
   disk.flushed = disk.now;
   open_.insert(task);
   TaskOpened opened;
@@ -332,7 +347,8 @@ void ScriptedMember::RunApply(TaskId task) {
   for (const auto& [store, position] : apply.positions.changelog) disk.now.positions.changelog[store] = position;
   for (const auto& [topic, next] : apply.positions.inputs) disk.now.positions.inputs[topic] = next;
   if (disk.now.stores != Replay(task, &disk.now.positions).stores) {
-    scene_->Wrong(StrCat("task ", task.value(), ": the disk of ", name_, " is not the committed changelog up to its positions"));
+    scene_->Wrong(
+        StrCat("task ", task.value(), ": the disk of ", name_, " is not the committed changelog up to its positions"));
   }
   if (scene_->Pick(3) == 0) disk.flushed = disk.now;
   Post(StateApplied{apply.apply, absl::OkStatus()});
@@ -383,7 +399,8 @@ bool ScriptedMember::CanFetch(TaskId task, uint32_t input, const Fetch& fetch) c
 
 void ScriptedMember::RunFetch(TaskId task, uint32_t input) {
   Fetch& fetch = fetches_.at({task, input});
-  auto read = scene_->log.Read(InputOf(task, input), fetch.position, 1 + scene_->Pick(8), log::Isolation::kReadCommitted);
+  auto read =
+      scene_->log.Read(InputOf(task, input), fetch.position, 1 + scene_->Pick(8), log::Isolation::kReadCommitted);
   const bool moved = read.next != fetch.position;
   fetch.position = read.next;
   if (moved) return Post(RecordsRead{task, input, std::move(read.records), read.next, fetch.fetch});
@@ -394,7 +411,8 @@ void ScriptedMember::RunFetch(TaskId task, uint32_t input) {
 // ---------------------------------------------------------------- workers
 
 void ScriptedMember::ConnectWorker() {
-  workers_.push_back(std::make_unique<ScriptedWorker>(next_worker_++, 1 + static_cast<int>(scene_->Pick(2)), &scene_->random));
+  workers_.push_back(
+      std::make_unique<ScriptedWorker>(next_worker_++, 1 + static_cast<int>(scene_->Pick(2)), &scene_->random));
   if (scene_->calm) workers_.back()->stop_early = 0;
   WorkerConnected connected;
   connected.worker = workers_.back()->id();
@@ -410,8 +428,10 @@ void ScriptedMember::StepWorker(size_t index) {
     if (std::holds_alternative<protocol::Result>(sent.message) && old_replies_.size() < 8) old_replies_.push_back(sent);
     Post(std::move(event));
   }
-  if (workers_[index]->state() == ScriptedWorker::State::kCrashed) EndWorker(index, false, "connection reset");
-  else if (workers_[index]->state() == ScriptedWorker::State::kGone) EndWorker(index, true, "goodbye");
+  if (workers_[index]->state() == ScriptedWorker::State::kCrashed)
+    EndWorker(index, false, "connection reset");
+  else if (workers_[index]->state() == ScriptedWorker::State::kGone)
+    EndWorker(index, true, "goodbye");
 }
 
 void ScriptedMember::EndWorker(size_t index, bool orderly, const std::string& cause) {
@@ -426,7 +446,8 @@ void ScriptedMember::CrashSomeWorker() {
 // The server's PING: a worker that is silent for long is closed, if no batch's deadline comes first.
 void ScriptedMember::CloseSilentWorkers() {
   for (size_t i = 0; i < workers_.size(); ++i) {
-    if (workers_[i]->state() == ScriptedWorker::State::kHung && scene_->Pick(10) == 0) return EndWorker(i, false, "silent");
+    if (workers_[i]->state() == ScriptedWorker::State::kHung && scene_->Pick(10) == 0)
+      return EndWorker(i, false, "silent");
   }
 }
 

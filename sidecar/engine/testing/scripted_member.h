@@ -21,12 +21,12 @@ namespace millstream::engine::testing {
 // How often things go wrong, per step.
 struct FaultRates {
   double process_crash = 0.0015;
-  double expel = 0.0015;        // the group takes a living member for dead
+  double expel = 0.0015;  // the group takes a living member for dead
   double worker_crash = 0.004;
   double worker_hang = 0.0007;
   double worker_goodbye = 0.002;
-  double call_abort = 0.01;     // of a writer call: "abort the transaction"
-  double call_retry = 0.01;     // "call again"
+  double call_abort = 0.01;  // of a writer call: "abort the transaction"
+  double call_retry = 0.01;  // "call again"
   double call_recreate = 0.005;
   double commit_unknown = 0.08;  // of a commit: no answer; it happened, did not, or happens later
   double apply_full = 0.02;      // the disk is full for a while
@@ -51,18 +51,20 @@ struct ScriptedScene {
   std::mt19937_64 random;
   EngineOptions options;  // names of processes and writers are added by each member
   FaultRates faults;
-  bool calm = false;      // no faults any more
-  std::string failure;    // the first thing that is wrong with the world; empty: nothing
+  bool calm = false;                              // no faults any more
+  std::string failure;                            // the first thing that is wrong with the world; empty: nothing
   std::vector<ScriptedLog::Handle> late_commits;  // EndTxn requests still under way to the log
   bool tracing = false;
 
   bool Chance(double of) { return !calm && std::uniform_real_distribution<>(0, 1)(random) < of; }
   size_t Pick(size_t of) { return random() % of; }
-  void Wrong(const std::string& what) { if (failure.empty()) failure = what; }
+  void Wrong(const std::string& what) {
+    if (failure.empty()) failure = what;
+  }
 };
 
-// One sidecar process: an engine, the things its actions ask for, its disks (which outlive it) and its workers. Every small
-// thing happens when the world picks it, in any order that the promises of io.h allow.
+// One sidecar process: an engine, the things its actions ask for, its disks (which outlive it) and its workers. Every
+// small thing happens when the world picks it, in any order that the promises of io.h allow.
 class ScriptedMember {
  public:
   // What the group hears of it.

@@ -79,7 +79,8 @@ void ScriptedWorker::Accept(const protocol::SidecarMessage& message, std::vector
     }
     MS_CHECK(batches_.emplace(batch.seq, std::move(batch)).second);
     MS_CHECK(static_cast<int>(batches_.size()) <= parallel_);
-    const bool traced = std::any_of(batches_.begin(), batches_.end(), [](const auto& entry) { return entry.second.trace; });
+    const bool traced =
+        std::any_of(batches_.begin(), batches_.end(), [](const auto& entry) { return entry.second.trace; });
     MS_CHECK(!traced || batches_.size() == 1);
   } else if (const auto* cancel = std::get_if<protocol::Cancel>(&message)) {
     auto batch = batches_.find(cancel->seq);
@@ -91,7 +92,7 @@ void ScriptedWorker::Accept(const protocol::SidecarMessage& message, std::vector
     if (batch == batches_.end() || batch->second.waits_for != values->rid) return;
     if (values->error) return;  // CANCEL follows, or the end
     batch->second.waits_for = 0;
-    batch->second.known[{batch->second.asked_key->at(0) == 'g' ? kIndex : kTotals, *batch->second.asked_key}] = values->values.at(0);
+    batch->second.known[{batch->second.asked_store, *batch->second.asked_key}] = values->values.at(0);
   } else if (const auto* rows = std::get_if<protocol::Rows>(&message)) {
     auto batch = batches_.find(rows->seq);
     if (batch == batches_.end() || batch->second.waits_for != rows->rid || rows->error) return;
@@ -118,7 +119,7 @@ bool ScriptedWorker::Gather(Batch& batch, const Item& item, Reads* reads, std::v
   const Wants wants = WantsOf(item.input);
   if (wants.index_key && !get(kIndex, *wants.index_key, &reads->index)) return false;
   if (wants.scan && (!batch.rows || batch.scan_from)) {
-    SendScan(batch, events);
+    SendScan(batch, wants, events);
     return false;
   }
   if (batch.rows) reads->rows = *batch.rows;
@@ -144,16 +145,17 @@ void ScriptedWorker::SendGet(Batch& batch, uint32_t store, const std::string& ke
   get.keys = {key};
   get.new_ops = NewOps(batch);
   batch.asked_key = key;
+  batch.asked_store = store;
   Say(get, events);
 }
 
-void ScriptedWorker::SendScan(Batch& batch, std::vector<Event>* events) {
+void ScriptedWorker::SendScan(Batch& batch, const Wants& wants, std::vector<Event>* events) {
   protocol::Scan scan;
   scan.seq = batch.seq;
   scan.rid = batch.waits_for = next_rid_++;
   scan.store = kIndex;
-  scan.from = "g0";
-  scan.to = "g3";
+  scan.from = wants.from;
+  scan.to = wants.to;
   scan.limit = 2;  // pages
   if (batch.scan_from) scan.cursor = *batch.scan_from;
   scan.new_ops = NewOps(batch);
@@ -193,13 +195,15 @@ void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
   batches_.erase(batch.seq);
 }
 
-void ScriptedWorker::SendResult(const Batch& batch, std::optional<protocol::Failure> failure, std::vector<Event>* events) {
+void ScriptedWorker::SendResult(const Batch& batch, std::optional<protocol::Failure> failure,
+                                std::vector<Event>* events) {
   protocol::Result result;
   result.seq = batch.seq;
   result.done = static_cast<uint32_t>(batch.next);
   result.failure = std::move(failure);
   for (const Write& write : batch.writes) {
-    auto of_store = std::find_if(result.ops.begin(), result.ops.end(), [&](const auto& entry) { return entry.first == write.store; });
+    auto of_store = std::find_if(result.ops.begin(), result.ops.end(),
+                                 [&](const auto& entry) { return entry.first == write.store; });
     if (of_store == result.ops.end()) of_store = result.ops.insert(result.ops.end(), {write.store, {}});
     of_store->second.push_back({write.key, write.value ? protocol::MaybeView(*write.value) : std::nullopt, 0});
   }

@@ -13,8 +13,8 @@
 
 namespace millstream::engine::testing {
 
-// A worker that speaks the protocol, frames and all, and does one small thing at a time when it is told to. It checks what a
-// worker may rely on: parallel batches, traced ones alone, values for the keys.
+// A worker that speaks the protocol, frames and all, and does one small thing at a time when it is told to. It checks
+// what a worker may rely on: parallel batches, traced ones alone, values for the keys.
 class ScriptedWorker {
  public:
   enum class State { kAlive, kHung, kCrashed, kGone };  // kGone: it disconnected in order
@@ -53,11 +53,12 @@ class ScriptedWorker {
     bool extended = false;
     uint64_t waits_for = 0;  // rid of a GET or SCAN
     std::optional<std::string> asked_key;
+    uint32_t asked_store = 0;
     std::optional<std::vector<std::pair<Bytes, Bytes>>> rows;
     std::optional<std::string> scan_from;  // cursor
     std::map<std::pair<uint32_t, std::string>, MaybeBytes> known;
-    std::vector<Write> writes;   // of finished items
-    size_t told = 0;             // writes that a GET or SCAN has carried already
+    std::vector<Write> writes;  // of finished items
+    size_t told = 0;            // writes that a GET or SCAN has carried already
     std::vector<std::pair<MaybeBytes, std::string>> outputs;
   };
 
@@ -67,7 +68,7 @@ class ScriptedWorker {
   // False: an answer has to come first.
   bool Gather(Batch& batch, const Item& item, Reads* reads, std::vector<Event>* events);
   void SendGet(Batch& batch, uint32_t store, const std::string& key, std::vector<Event>* events);
-  void SendScan(Batch& batch, std::vector<Event>* events);
+  void SendScan(Batch& batch, const Wants& wants, std::vector<Event>* events);
   void SendResult(const Batch& batch, std::optional<protocol::Failure> failure, std::vector<Event>* events);
   protocol::StateOps NewOps(Batch& batch);
   template <typename Message>

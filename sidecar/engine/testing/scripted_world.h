@@ -14,12 +14,16 @@
 
 namespace millstream::engine::testing {
 
+inline constexpr int kWorldOutputPartitions = 2;
+inline constexpr int64_t kIdsPerTask = 1'000'000;  // a record's id tells its task
+
 struct WorldOptions {
   uint64_t seed = 1;
   spec::Guarantee guarantee = spec::Guarantee::kExactlyOnce;
   spec::FailureAction on_failure = spec::FailureAction::kSkip;
   int members = 1;
   int partitions = 3;
+  int inputs = 1;     // or 2
   int records = 150;  // over all partitions
   int keys = 5;
   bool bad_records = true;  // records that fail, crash, exceed limits; not with kStop, which they would end
@@ -32,7 +36,8 @@ struct WorldOptions {
 // A log, a group and its members, driven one small step at a time in an order that the seed decides: deliveries, calls,
 // reads, crashes, rebalances, time. Everything an engine is promised holds, and nothing more.
 //
-//   std::string wrong = ScriptedWorld(options).Run();   // empty: state == changelog replay == model, outputs as promised
+//   std::string wrong = ScriptedWorld(options).Run();   // empty: state == changelog replay == model, outputs as
+//   promised
 class ScriptedWorld {
  public:
   explicit ScriptedWorld(const WorldOptions& options);
@@ -46,21 +51,30 @@ class ScriptedWorld {
   struct Seat {  // a member as the group sees it
     std::unique_ptr<ScriptedMember> process;
     bool joined = false;
-    bool zombie = false;  // expelled, and does not know yet
-    bool leaving = false; // knows, and gives its tasks up
-    int id_number = 0;    // of its member id: a new one after each expulsion
+    bool zombie = false;    // expelled, and does not know yet
+    bool leaving = false;   // knows, and gives its tasks up
+    int id_number = 0;      // of its member id: a new one after each expulsion
     std::set<TaskId> told;  // tasks it was assigned and has not released
     std::string id() const { return process->name() + "#" + std::to_string(id_number); }
   };
 
+  struct Source {                                                       // one partition of one input, and who writes it
+    std::vector<std::pair<std::optional<std::string>, Input>> records;  // all there will be
+    size_t produced = 0;
+    std::optional<ScriptedLog::Handle> open;  // of a transaction under way upstream
+    bool doomed = false;                      // it will be aborted: nothing of it is in `records`
+    bool Done() const { return produced == records.size(); }
+  };
+
   std::string Standing() const;
   void Produce();
+  void ProduceTo(const TopicPartition& partition, Source& source);
   void Step();
   void Faults();
   void PassTime(bool idle);
   bool Finished() const;
   std::string Verify();
-  std::string VerifyPartition(TaskId task);
+  std::string VerifyTask(TaskId task);
   Model::Stores Restored(TaskId task, const ScriptedDisk::Contents& disk) const;
   std::string CheckOutputs(TaskId task, const std::map<int64_t, std::string>& expected, std::vector<int64_t>* order);
 
@@ -81,11 +95,10 @@ class ScriptedWorld {
   ScriptedScene scene_;
   std::vector<Seat> seats_;
   bool rebalancing_ = false;
-  std::set<size_t> awaited_;                   // members that have not answered the rebalance
+  std::set<size_t> awaited_;  // members that have not answered the rebalance
   std::map<TaskId, std::optional<size_t>> owners_;
   std::map<TaskId, size_t> planned_;
-  std::map<TaskId, std::vector<std::pair<std::optional<std::string>, Input>>> inputs_;  // all there will be
-  std::map<TaskId, size_t> produced_;
+  std::map<TopicPartition, Source> sources_;
   uint64_t steps_ = 0, aborted_ = 0, kills_ = 0;
   bool draining_ = false;
 };

@@ -1,0 +1,132 @@
+// The scripted world's end: state == changelog replay == model, outputs as the guarantee promises.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "common/base/strings.h"
+#include "sidecar/engine/testing/scripted_world.h"
+
+namespace millstream::engine::testing {
+
+std::string ScriptedWorld::Verify() {
+  for (const Seat& seat : seats_) {
+    const EngineStatus status = seat.process->engine()->Status();
+    if (!status.tasks.empty()) return "a drained member still has tasks";
+  }
+  for (int task = 0; task < options_.partitions; ++task) {
+    std::string wrong = VerifyTask(TaskId(task));
+    if (!wrong.empty()) return StrCat("task ", task, ": ", wrong);
+  }
+  return "";
+}
+
+std::string ScriptedWorld::VerifyTask(TaskId task) {
+  std::vector<std::pair<std::optional<std::string>, Input>> inputs;  // of one input after the other: they share no key
+  for (const spec::InputSpec& input : scene_.options.spec.inputs) {
+    const auto& records = sources_.at({input.topic, Partition(task.value())}).records;
+    inputs.insert(inputs.end(), records.begin(), records.end());
+  }
+  // AtMostOnce: what happened is what the outputs say; the model follows them.
+  std::map<int64_t, std::string> seen;
+  std::vector<int64_t> order;
+  std::string wrong = CheckOutputs(task, seen, &order);
+  const std::set<int64_t> done(order.begin(), order.end());
+  Model model;
+  std::map<int64_t, std::string> expected;
+  for (const auto& [key, input] : inputs) {
+    const bool never = input.fate == Fate::kFails || input.fate == Fate::kCrashes || input.fate == Fate::kOverLimit;
+    if (never || (options_.guarantee == spec::Guarantee::kAtMostOnce && !done.contains(input.id))) continue;
+    expected[input.id] = model.Apply(key, input);
+  }
+  wrong = CheckOutputs(task, expected, nullptr);
+  if (!wrong.empty()) return wrong;
+
+  std::vector<int64_t> dead;
+  for (const log::Record& record : scene_.log.CommittedRecords({"g-dead-letter", Partition(task.value())})) {
+    dead.push_back(Input::Decode(*record.value).id);
+  }
+  std::sort(dead.begin(), dead.end());
+  std::vector<int64_t> hopeless;
+  for (const auto& [key, input] : inputs) {
+    if (input.fate == Fate::kFails || input.fate == Fate::kCrashes || input.fate == Fate::kOverLimit)
+      hopeless.push_back(input.id);
+  }
+  if (options_.on_failure == spec::FailureAction::kDeadLetter && options_.guarantee != spec::Guarantee::kAtMostOnce &&
+      dead != hopeless) {
+    return StrCat(dead.size(), " dead letters instead of ", hopeless.size());
+  }
+
+  Model::Stores replay(2);
+  for (size_t store = 0; store < 2; ++store) {
+    const TopicPartition from{scene_.options.spec.stores[store].changelog.topic, Partition(task.value())};
+    for (const log::Record& record : scene_.log.CommittedRecords(from)) {
+      if (record.value) {
+        replay[store][*record.key] = *record.value;
+      } else {
+        replay[store].erase(*record.key);
+      }
+    }
+  }
+  if (replay != model.stores()) return "the changelog's state is not the model's";
+  const std::optional<size_t> owner = owners_.at(task);
+  if (owner && Restored(task, seats_[*owner].process->disks().at(task).now) != model.stores())
+    return "the state on disk is not the model's";
+  return "";
+}
+
+// The disk, which may be behind (it was full at the end), with the rest of the changelog.
+Model::Stores ScriptedWorld::Restored(TaskId task, const ScriptedDisk::Contents& disk) const {
+  Model::Stores stores = disk.stores;
+  for (size_t store = 0; store < stores.size(); ++store) {
+    const TopicPartition from{scene_.options.spec.stores[store].changelog.topic, Partition(task.value())};
+    auto position = disk.positions.changelog.find(static_cast<store::StoreIndex>(store));
+    for (const log::Record& record : scene_.log.CommittedRecords(from)) {
+      if (position != disk.positions.changelog.end() && record.offset < position->second) continue;
+      if (record.value) {
+        stores[store][*record.key] = *record.value;
+      } else {
+        stores[store].erase(*record.key);
+      }
+    }
+  }
+  return stores;
+}
+
+std::string ScriptedWorld::CheckOutputs(TaskId task, const std::map<int64_t, std::string>& expected,
+                                        std::vector<int64_t>* order) {
+  std::map<int64_t, int> times;
+  std::map<int64_t, std::string> wrong;  // the first tells the most
+  for (int partition = 0; partition < kWorldOutputPartitions; ++partition) {
+    std::map<std::string, int64_t> last;  // per key
+    for (const log::Record& record : scene_.log.CommittedRecords({"out", Partition(partition)})) {
+      const int64_t id = IdOf(*record.value);
+      if (id / kIdsPerTask != task.value()) continue;
+      if (order != nullptr) {
+        order->push_back(id);
+        continue;
+      }
+      auto value = expected.find(id);
+      if (value == expected.end()) return StrCat("an output of record ", id, ", which has none");
+      if (value->second != *record.value) wrong.try_emplace(id, *record.value);
+      ++times[id];
+      if (!record.key || options_.guarantee == spec::Guarantee::kAtLeastOnce) continue;
+      auto [it, first] = last.try_emplace(*record.key, id);
+      if (!first && it->second >= id)
+        return StrCat("outputs of key ", *record.key, " out of order: ", id, " after ", it->second);
+      it->second = id;
+    }
+  }
+  if (order != nullptr) return "";
+  if (!wrong.empty())
+    return StrCat("the output of record ", wrong.begin()->first, " is ", wrong.begin()->second, " instead of ",
+                  expected.at(wrong.begin()->first));
+  for (const auto& [id, value] : expected) {
+    if (times[id] == 0) return StrCat("the output of record ", id, " is missing");
+    if (times[id] > 1 && options_.guarantee != spec::Guarantee::kAtLeastOnce)
+      return StrCat("the output of record ", id, " came ", times[id], " times");
+  }
+  return "";
+}
+
+}  // namespace millstream::engine::testing
