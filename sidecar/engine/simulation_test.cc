@@ -40,12 +40,26 @@ class SimulationTest : public ::testing::Test {
   }
   void RunAll(WorldOptions options, uint64_t usual) {
     const Seeds seeds = SeedsToRun(usual);
+    ScriptedWorld::Totals all;
     for (uint64_t seed = seeds.first; seed < seeds.first + seeds.count; ++seed) {
       options.seed = running_seed = seed;
       SCOPED_TRACE(::testing::Message() << "seed " << seed);
-      const std::string wrong = ScriptedWorld(options).Run();
-      ASSERT_EQ(wrong, "");
+      ScriptedWorld world(options);
+      ASSERT_EQ(world.Run(), "");
+      all.transactions += world.totals().transactions;
+      all.aborted += world.totals().aborted;
+      all.records += world.totals().records;
+      all.skipped += world.totals().skipped + world.totals().dead_letters;
+      all.late_results += world.totals().late_results;
+      all.kills += world.totals().kills;
     }
+    std::printf(
+        "%llu seeds: %llu records in %llu transactions, %llu aborted, %llu records given up, %llu late results, %llu "
+        "kills\n",
+        static_cast<unsigned long long>(seeds.count), static_cast<unsigned long long>(all.records),
+        static_cast<unsigned long long>(all.transactions), static_cast<unsigned long long>(all.aborted),
+        static_cast<unsigned long long>(all.skipped), static_cast<unsigned long long>(all.late_results),
+        static_cast<unsigned long long>(all.kills));
   }
 };
 
@@ -80,6 +94,17 @@ TEST_F(SimulationTest, ExactlyOnceTwoInputs) {
   options.members = 2;
   options.inputs = 2;
   options.on_failure = spec::FailureAction::kDeadLetter;
+  RunAll(options, 100);
+}
+
+// Bounds so tight that they are reached all the time: everything still ends.
+TEST_F(SimulationTest, ExactlyOnceSqueezed) {
+  WorldOptions options;
+  options.members = 2;
+  options.inputs = 2;
+  options.transaction_bytes = 200;
+  options.overlay_bytes = 5000;
+  options.fetched_bytes = 3000;
   RunAll(options, 100);
 }
 

@@ -77,7 +77,7 @@ class ScriptedMember {
   const std::string& name() const { return name_; }
   bool running() const { return engine_ != nullptr; }
   bool drained() const { return drained_; }
-  Engine* engine() { return engine_.get(); }
+  const Engine* engine() const { return engine_.get(); }
   std::map<TaskId, ScriptedDisk>& disks() { return disks_; }
   std::vector<std::string> transactional_ids() const { return {name_ + "-a", name_ + "-b"}; }
 

@@ -104,6 +104,9 @@ std::string ScriptedWorld::Run() {
     Step();
   }
   if (scene_.failure.empty()) scene_.failure = Verify();
+  for (const Seat& seat : seats_) {
+    if (seat.process->running()) Count(*seat.process);
+  }
   if (scene_.failure.empty()) return "";
   return StrCat("seed ", options_.seed, ", step ", steps_, ": ", scene_.failure);
 }
@@ -283,11 +286,20 @@ void ScriptedWorld::StartMember(size_t index) {
   seat.joined = true;  // from the end of the rebalance on
 }
 
+void ScriptedWorld::Count(const ScriptedMember& process) {
+  const EngineStatus status = process.engine()->Status();
+  totals_.transactions += status.transactions;
+  totals_.aborted += status.aborted;
+  totals_.records += status.records_committed;
+  totals_.skipped += status.skipped;
+  totals_.dead_letters += status.dead_letters;
+  totals_.late_results += status.late_results;
+}
+
 void ScriptedWorld::KillMember(size_t index) {
   Seat& seat = seats_[index];
-  const EngineStatus status = seat.process->engine()->Status();
-  aborted_ += status.aborted;
-  ++kills_;
+  Count(*seat.process);
+  ++totals_.kills;
   seat.process->Kill();
   if (seat.zombie || seat.leaving) seat.joined = false;
   awaited_.erase(index);

@@ -44,8 +44,11 @@ class ScriptedWorld {
   // To the end: all input handled, all members drained. What is wrong, with the seed; empty if nothing.
   std::string Run();
 
-  uint64_t transactions_aborted() const { return aborted_; }
-  uint64_t kills() const { return kills_; }
+  // What happened, over all processes: a run in which nothing went wrong proves little.
+  struct Totals {
+    uint64_t transactions = 0, aborted = 0, records = 0, skipped = 0, dead_letters = 0, late_results = 0, kills = 0;
+  };
+  const Totals& totals() const { return totals_; }
 
  private:
   struct Seat {  // a member as the group sees it
@@ -80,6 +83,7 @@ class ScriptedWorld {
 
   // The group.
   void StartMember(size_t seat);
+  void Count(const ScriptedMember& process);
   void KillMember(size_t seat);
   void Expel(size_t seat);
   void ExpireDead();
@@ -99,7 +103,8 @@ class ScriptedWorld {
   std::map<TaskId, std::optional<size_t>> owners_;
   std::map<TaskId, size_t> planned_;
   std::map<TopicPartition, Source> sources_;
-  uint64_t steps_ = 0, aborted_ = 0, kills_ = 0;
+  uint64_t steps_ = 0;
+  Totals totals_;
   bool draining_ = false;
 };
 
