@@ -113,6 +113,29 @@ def test_a_batch_behind_a_slow_record_is_handed_back(serve):
     assert ran == [0, 1]
 
 
+def test_the_next_batch_of_a_task_may_follow_a_cancelled_one_at_once(serve):
+    """Found with a full disk: the sidecar aborts, cancels and sends again while the handler still runs."""
+    app = millstream.App()
+    ran, go = [], threading.Event()
+
+    @app.on("in")
+    def handle(ctx, record):
+        ran.append(record.value)
+        if len(ran) == 1:
+            go.wait(10)
+
+    sidecar = serve(app)
+    sidecar.batch(1, *records((b"a", b"1"), (b"a", b"2")))
+    wait_for(lambda: ran)
+    sidecar.send(CANCEL, 1)
+    sidecar.batch(2, *records((b"a", b"3")))
+    sidecar.send(PING, 5)
+    assert sidecar.receive() == [PONG, 5]  # so both were read
+    go.set()
+    results = [sidecar.expect(RESULT)[1:3] for _ in range(2)]
+    assert results == [[1, 0], [2, 1]] and ran == [1, 3]
+
+
 def test_cancel_ends_the_batch_between_items(serve):
     app = millstream.App()
     ran, go = [], threading.Event()

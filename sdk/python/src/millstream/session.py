@@ -173,7 +173,7 @@ class Session:
         return False
 
     def forget(self, batch: Batch) -> None:
-        """For a batch that became void: the sidecar waits for a RESULT, any, before it goes on."""
+        """For a batch that became void: ends it with an empty RESULT, which the sidecar drops."""
         with self._lock:
             known = self._in_flight.pop(batch.seq, None) is not None
         if known and not self._ended.is_set():
@@ -345,9 +345,11 @@ class Session:
         with self._lock:
             if batch.seq in self._in_flight:
                 raise ProtocolError(f"batch {batch.seq} came twice")
-            if len(self._in_flight) >= self._parallel:
+            # A cancelled batch that a handler has yet to let go of no longer counts: the sidecar sends the next at once.
+            valid = [other for other in self._in_flight.values() if other.signal != VOID]
+            if len(valid) >= self._parallel:
                 raise ProtocolError(f"batch {batch.seq} is more than the {self._parallel} this worker takes at once")
-            if any(other.task == batch.task for other in self._in_flight.values()):
+            if any(other.task == batch.task for other in valid):
                 raise ProtocolError(f"batch {batch.seq}: one of task {batch.task} is still in flight")
             self._in_flight[batch.seq] = batch
         batch.waiting_since = time.monotonic()
