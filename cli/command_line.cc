@@ -12,16 +12,19 @@ namespace millstream::cli {
 int RunCommandLine(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, not the end of the process
   Context context;
-  CLI::App app{"Millstream: exactly-once stateful stream processing in any language, on this machine or on Kubernetes.", "millstream"};
+  CLI::App app{"Millstream: exactly-once stateful stream processing in any language, on this machine or on Kubernetes.",
+               "millstream"};
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "Help of every command");
   app.get_formatter()->column_width(34);
-  app.footer("Exit codes: 0 done; 1 failed, the reason is on standard error; 2 wrong arguments; 130 aborted by a second Ctrl-C.\n"
-             "MILLSTREAM_DATA is the default of --data.\n\n"
-             "Begin here:\n"
-             "  millstream init hello\n"
-             "  cd hello && millstream run -f processor.yaml -- python app.py\n"
-             "and follow what it prints.");
+  app.footer(
+      "Exit codes: 0 done; 1 failed, the reason is on standard error; 2 wrong arguments; 130 aborted by a second "
+      "Ctrl-C.\n"
+      "MILLSTREAM_DATA is the default of --data.\n\n"
+      "Begin here:\n"
+      "  millstream init hello\n"
+      "  cd hello && millstream run -f processor.yaml -- python app.py\n"
+      "and follow what it prints.");
   RegisterRun(&app, &context);
   RegisterInit(&app, &context);
   RegisterValidate(&app, &context);

@@ -44,8 +44,10 @@ absl::StatusOr<StartAt> ParseStart(const std::string& text) {
   }
   absl::Time time;
   std::string problem;
-  if (absl::ParseTime(absl::RFC3339_full, text, &time, &problem)) return StartAt{.where = StartAt::Where::kTime, .number = absl::ToUnixMillis(time)};
-  return absl::InvalidArgumentError(StrCat("--offset ", text, ": give beginning, end, an offset, -N for the last N of each partition, or an RFC 3339 time"));
+  if (absl::ParseTime(absl::RFC3339_full, text, &time, &problem))
+    return StartAt{.where = StartAt::Where::kTime, .number = absl::ToUnixMillis(time)};
+  return absl::InvalidArgumentError(StrCat(
+      "--offset ", text, ": give beginning, end, an offset, -N for the last N of each partition, or an RFC 3339 time"));
 }
 
 class Printer {
@@ -58,8 +60,9 @@ class Printer {
     line_.clear();
     switch (shape_) {
       case Shape::kJson:
-        StrAppend(&line_, "{\"partition\":", consumed.partition.value(), ",\"offset\":", record.offset.value(), ",\"timestamp\":\"",
-                  HumanTime(record.timestamp_ms), "\",\"key\":", ToJsonText(record.key, key_), ",\"value\":", ToJsonText(record.value, value_));
+        StrAppend(&line_, "{\"partition\":", consumed.partition.value(), ",\"offset\":", record.offset.value(),
+                  ",\"timestamp\":\"", HumanTime(record.timestamp_ms), "\",\"key\":", ToJsonText(record.key, key_),
+                  ",\"value\":", ToJsonText(record.value, value_));
         AppendHeaders(record.headers);
         line_ += '}';
         break;
@@ -69,7 +72,8 @@ class Printer {
         break;
       case Shape::kBase64:
         StrAppend(&line_, consumed.partition.value(), "\t", record.offset.value(), "\t", record.timestamp_ms, "\t",
-                  record.key.has_value() ? ToBase64(*record.key) : "-", "\t", record.value.has_value() ? ToBase64(*record.value) : "-");
+                  record.key.has_value() ? ToBase64(*record.key) : "-", "\t",
+                  record.value.has_value() ? ToBase64(*record.value) : "-");
         break;
     }
     line_ += '\n';
@@ -81,7 +85,8 @@ class Printer {
     if (headers.empty()) return;
     line_ += ",\"headers\":[";
     for (size_t i = 0; i < headers.size(); ++i) {
-      StrAppend(&line_, i == 0 ? "" : ",", "{\"name\":", JsonQuote(headers[i].name), ",\"value\":", ToJsonText(headers[i].value, ByteFormat::kUtf8), "}");
+      StrAppend(&line_, i == 0 ? "" : ",", "{\"name\":", JsonQuote(headers[i].name),
+                ",\"value\":", ToJsonText(headers[i].value, ByteFormat::kUtf8), "}");
     }
     line_ += ']';
   }
@@ -108,7 +113,8 @@ class Consumer {
   }
 
  private:
-  // True: done. False: --follow is at the end of a folder that nobody else holds; it is let go meanwhile, so that others can have it.
+  // True: done. False: --follow is at the end of a folder that nobody else holds; it is let go meanwhile, so that
+  // others can have it.
   absl::StatusOr<bool> ReadWhileOpen() {
     MS_ASSIGN_OR_RETURN(std::unique_ptr<LogAccess> access, context_.Open("consume", false));
     const bool ours = access->Holder() == "this process";
@@ -117,7 +123,8 @@ class Consumer {
       bool at_end = true;
       for (Reading& reading : readings) {
         if (Interrupts() > 0) return true;
-        MS_ASSIGN_OR_RETURN(const ConsumedChunk chunk, reading.source->Next(absl::Milliseconds(reading.at_end ? 200 : 1000)));
+        MS_ASSIGN_OR_RETURN(const ConsumedChunk chunk,
+                            reading.source->Next(absl::Milliseconds(reading.at_end ? 200 : 1000)));
         for (const ConsumedRecord& record : chunk.records) {
           if (printed_ == options_.max_records) return true;
           positions_[record.partition] = record.record.offset.Next();
@@ -177,10 +184,13 @@ int Consume(const Context& context, const ConsumeOptions& options) {
   if (!start.ok()) return context.Misuse(std::string(start.status().message()));
   request.start = *start;
   for (const int partition : options.partitions) request.partitions.push_back(Partition(partition));
-  request.isolation = options.isolation == "committed" ? log::Isolation::kReadCommitted : log::Isolation::kReadUncommitted;
+  request.isolation =
+      options.isolation == "committed" ? log::Isolation::kReadCommitted : log::Isolation::kReadUncommitted;
 
   CatchInterrupts();
-  Consumer consumer(context, options, std::move(request), Printer(options.shape, *ParseByteFormat(options.key_format), *ParseByteFormat(options.value_format)));
+  Consumer consumer(
+      context, options, std::move(request),
+      Printer(options.shape, *ParseByteFormat(options.key_format), *ParseByteFormat(options.value_format)));
   const absl::Status outcome = consumer.Run();
   std::fflush(stdout);
   return outcome.ok() ? kExitOk : context.Fail(outcome);
@@ -192,34 +202,50 @@ void RegisterConsume(CLI::App* app, Context* context) {
   auto options = std::make_shared<ConsumeOptions>();
   CLI::App* command = app->add_subcommand("consume", "Print the records of a topic, from its beginning to its end");
   command->add_option("topic", options->request.topic, "Topic")->required();
-  command->add_flag("--follow", options->follow, "Go on with what comes later, until Ctrl-C; also over restarts of `millstream run`");
-  command->add_option("--offset", options->offset, "Where to begin: beginning, end, an offset, -N for the last N of each partition, or an RFC 3339 time")
+  command->add_flag("--follow", options->follow,
+                    "Go on with what comes later, until Ctrl-C; also over restarts of `millstream run`");
+  command
+      ->add_option(
+          "--offset", options->offset,
+          "Where to begin: beginning, end, an offset, -N for the last N of each partition, or an RFC 3339 time")
       ->capture_default_str()
       ->type_name("WHERE");
-  command->add_flag("--from-beginning", options->from_beginning, "The same as --offset beginning, which is the default")->excludes("--offset");
-  command->add_option("-p,--partition", options->partitions, "Only this partition, may be repeated")->check(CLI::NonNegativeNumber)->allow_extra_args(false);
-  command->add_option("-n,--max", options->max_records, "End after so many records")->check(CLI::PositiveNumber)->type_name("N");
-  command->add_option("--isolation", options->isolation, "committed: results of finished transactions; uncommitted: everything in the log")
+  command->add_flag("--from-beginning", options->from_beginning, "The same as --offset beginning, which is the default")
+      ->excludes("--offset");
+  command->add_option("-p,--partition", options->partitions, "Only this partition, may be repeated")
+      ->check(CLI::NonNegativeNumber)
+      ->allow_extra_args(false);
+  command->add_option("-n,--max", options->max_records, "End after so many records")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  command
+      ->add_option("--isolation", options->isolation,
+                   "committed: results of finished transactions; uncommitted: everything in the log")
       ->check(CLI::IsMember({"committed", "uncommitted"}))
       ->capture_default_str()
       ->type_name("committed|uncommitted");
-  const std::map<std::string, Shape> shapes = {{"json", Shape::kJson}, {"raw", Shape::kRaw}, {"base64", Shape::kBase64}};
-  command->add_option("-f,--format,-o,--output", options->shape,
-                      "json: one object per record; raw: KEY<TAB>VALUE as the bytes are (what produce --format raw reads); "
-                      "base64: PARTITION OFFSET TIMESTAMP KEY VALUE with tabs between, - for null")
+  const std::map<std::string, Shape> shapes = {
+      {"json", Shape::kJson}, {"raw", Shape::kRaw}, {"base64", Shape::kBase64}};
+  command
+      ->add_option(
+          "-f,--format,-o,--output", options->shape,
+          "json: one object per record; raw: KEY<TAB>VALUE as the bytes are (what produce --format raw reads); "
+          "base64: PARTITION OFFSET TIMESTAMP KEY VALUE with tabs between, - for null")
       ->transform(CLI::CheckedTransformer(shapes).description(""))
       ->type_name("json|raw|base64");
-  for (auto [name, format] : {std::pair("--key-format", &options->key_format), std::pair("--value-format", &options->value_format)}) {
+  for (auto [name, format] :
+       {std::pair("--key-format", &options->key_format), std::pair("--value-format", &options->value_format)}) {
     command->add_option(name, *format, "json: how the bytes are shown; auto is JSON, else text, else {\"base64\": ...}")
         ->check(CLI::IsMember({"auto", "utf8", "json", "hex", "base64", "int64"}))
         ->capture_default_str()
         ->type_name(kByteFormatWords);
   }
   context->AddDataOption(command);
-  command->footer("Examples:\n"
-                  "  millstream consume customer-totals --follow\n"
-                  "  millstream consume orders --offset -5 --partition 0\n"
-                  "  millstream consume orders --format raw | millstream produce orders-copy --format raw");
+  command->footer(
+      "Examples:\n"
+      "  millstream consume customer-totals --follow\n"
+      "  millstream consume orders --offset -5 --partition 0\n"
+      "  millstream consume orders --format raw | millstream produce orders-copy --format raw");
   command->callback([=] { context->selected = [=] { return Consume(*context, *options); }; });
 }
 

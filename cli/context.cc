@@ -11,7 +11,8 @@ namespace millstream::cli {
 
 int Context::Fail(const absl::Status& status) const {
   if (json) {
-    const nlohmann::json error = {{"error", {{"code", absl::StatusCodeToString(status.code())}, {"message", std::string(status.message())}}}};
+    const nlohmann::json error = {
+        {"error", {{"code", absl::StatusCodeToString(status.code())}, {"message", std::string(status.message())}}}};
     std::cerr << error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
   } else {
     std::cerr << "millstream: " << status.message() << std::endl;
@@ -34,13 +35,16 @@ absl::StatusOr<std::unique_ptr<LogAccess>> Context::Open(std::string_view comman
 }
 
 void Context::AddDataOption(CLI::App* command) {
-  command->add_option("--data", data, "Folder of the local run: topics, state, everything")->envname("MILLSTREAM_DATA")->capture_default_str();
+  command->add_option("--data", data, "Folder of the local run: topics, state, everything")
+      ->envname("MILLSTREAM_DATA")
+      ->capture_default_str();
 }
 
 void Context::AddOutputOption(CLI::App* command) {
   command
-      ->add_option_function<std::string>("-o,--output", [this](const std::string& format) { json = format == "json"; },
-                                         "How to print results: text or json")
+      ->add_option_function<std::string>(
+          "-o,--output", [this](const std::string& format) { json = format == "json"; },
+          "How to print results: text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->type_name("text|json");
 }

@@ -18,12 +18,12 @@ namespace millstream::cli {
 
 // Exit codes of the program, documented in --help.
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailure = 1;      // the command was understood and failed
-inline constexpr int kExitUsage = 2;        // wrong arguments; nothing was done
+inline constexpr int kExitFailure = 1;        // the command was understood and failed
+inline constexpr int kExitUsage = 2;          // wrong arguments; nothing was done
 inline constexpr int kExitInterrupted = 130;  // aborted by a second Ctrl-C
 
-// What every command shares. Commands register themselves (commands.h), parse into their own options and put what is to be
-// done into `selected`; main runs it. One per process; single-threaded.
+// What every command shares. Commands register themselves (commands.h), parse into their own options and put what is to
+// be done into `selected`; main runs it. One per process; single-threaded.
 struct Context {
   std::string data = ".millstream";  // --data, $MILLSTREAM_DATA
   bool json = false;                 // -o json

@@ -16,7 +16,9 @@ int Explain(const Context& context, const std::vector<std::string>& files, bool 
   std::vector<spec::StreamProcessorSpec> processors;
   for (const spec::Manifest& manifest : result.manifests) processors.push_back(manifest.processor);
   if (processors.empty()) return context.Fail(absl::InvalidArgumentError("no StreamProcessor in the files"));
-  std::cout << (context.json ? spec::ExplainJson(processors) : mermaid ? spec::ExplainMermaid(processors) : spec::ExplainText(processors));
+  std::cout << (context.json ? spec::ExplainJson(processors)
+                : mermaid    ? spec::ExplainMermaid(processors)
+                             : spec::ExplainText(processors));
   std::cout.flush();
   return kExitOk;
 }
@@ -30,7 +32,9 @@ void RegisterExplain(CLI::App* app, Context* context) {
   command->add_option("-f,--file,files", *files, "Manifests; several show a pipeline")->required()->type_name("FILE");
   command->add_flag("--mermaid", *mermaid, "A Mermaid flowchart instead of text");
   context->AddOutputOption(command);
-  command->footer("Examples:\n  millstream explain -f processor.yaml\n  millstream explain -f orders.yaml -f totals.yaml --mermaid > topology.mmd");
+  command->footer(
+      "Examples:\n  millstream explain -f processor.yaml\n  millstream explain -f orders.yaml -f totals.yaml --mermaid "
+      "> topology.mmd");
   command->callback([=] { context->selected = [=] { return Explain(*context, *files, *mermaid); }; });
 }
 

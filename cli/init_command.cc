@@ -39,7 +39,8 @@ std::string NameFrom(const std::string& directory) {
     const char lower = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     name += std::isalnum(static_cast<unsigned char>(lower)) != 0 ? lower : '-';
   }
-  name.erase(0, name.find_first_not_of("-0123456789") == std::string::npos ? name.size() : name.find_first_not_of("-0123456789"));
+  name.erase(0, name.find_first_not_of("-0123456789") == std::string::npos ? name.size()
+                                                                           : name.find_first_not_of("-0123456789"));
   name.resize(std::min<size_t>(name.size(), 52));
   while (!name.empty() && name.back() == '-') name.pop_back();
   return name.empty() ? "hello" : name;
@@ -48,7 +49,8 @@ std::string NameFrom(const std::string& directory) {
 std::string Filled(std::string_view text, const std::string& name) {
   constexpr std::string_view kMark = "__NAME__";
   std::string filled(text);
-  for (size_t at = 0; (at = filled.find(kMark, at)) != std::string::npos; at += name.size()) filled.replace(at, kMark.size(), name);
+  for (size_t at = 0; (at = filled.find(kMark, at)) != std::string::npos; at += name.size())
+    filled.replace(at, kMark.size(), name);
   return filled;
 }
 
@@ -61,7 +63,8 @@ absl::StatusOr<std::vector<std::string>> WriteFiles(const InitOptions& options, 
   for (const TemplateFile& file : TemplateFiles()) {
     const std::string path = StrCat(options.directory, "/", file.path);
     if (file.language == options.language && !options.force && fs::exists(path)) {
-      return absl::AlreadyExistsError(StrCat(path, " is there already; choose another folder, or --force to write over it"));
+      return absl::AlreadyExistsError(
+          StrCat(path, " is there already; choose another folder, or --force to write over it"));
     }
   }
   for (const TemplateFile& file : TemplateFiles()) {
@@ -80,18 +83,22 @@ absl::StatusOr<std::vector<std::string>> WriteFiles(const InitOptions& options, 
 int Init(const Context& context, const InitOptions& options) {
   const std::string name = options.name.empty() ? NameFrom(options.directory) : options.name;
   if (!std::regex_match(name, std::regex("[a-z]([-a-z0-9]{0,50}[a-z0-9])?"))) {
-    return context.Misuse(StrCat("--name ", name, ": use 1 to 52 of a-z, 0-9 and -, beginning with a letter and not ending with -"));
+    return context.Misuse(
+        StrCat("--name ", name, ": use 1 to 52 of a-z, 0-9 and -, beginning with a letter and not ending with -"));
   }
   const absl::StatusOr<std::vector<std::string>> written = WriteFiles(options, name);
   if (!written.ok()) return context.Fail(written.status());
   if (context.json) {
-    std::cout << nlohmann::json{{"name", name}, {"language", options.language}, {"files", *written}}.dump() << std::endl;
+    std::cout << nlohmann::json{{"name", name}, {"language", options.language}, {"files", *written}}.dump()
+              << std::endl;
     return kExitOk;
   }
   for (const std::string& path : *written) std::cout << "  " << path << "\n";
   std::cout << "\nNext:\n";
-  if (fs::absolute(options.directory).lexically_normal() != fs::current_path()) std::cout << "  cd " << options.directory << "\n";
-  std::cout << "  pip install -r requirements.txt\n  millstream run -f processor.yaml --watch -- python app.py" << std::endl;
+  if (fs::absolute(options.directory).lexically_normal() != fs::current_path())
+    std::cout << "  cd " << options.directory << "\n";
+  std::cout << "  pip install -r requirements.txt\n  millstream run -f processor.yaml --watch -- python app.py"
+            << std::endl;
   return kExitOk;
 }
 
@@ -100,12 +107,18 @@ int Init(const Context& context, const InitOptions& options) {
 void RegisterInit(CLI::App* app, Context* context) {
   auto options = std::make_shared<InitOptions>();
   CLI::App* command = app->add_subcommand("init", "Begin a new processor: program, manifest, test, Dockerfile");
-  command->add_option("directory", options->directory, "Folder; made if it is not there")->capture_default_str()->type_name("DIR");
-  command->add_option("--lang", options->language, "Language of the program")->check(CLI::IsMember(Languages()))->capture_default_str();
+  command->add_option("directory", options->directory, "Folder; made if it is not there")
+      ->capture_default_str()
+      ->type_name("DIR");
+  command->add_option("--lang", options->language, "Language of the program")
+      ->check(CLI::IsMember(Languages()))
+      ->capture_default_str();
   command->add_option("--name", options->name, "Name of the processor; default: the folder's");
   command->add_flag("--force", options->force, "Write over files that are there");
   context->AddOutputOption(command);
-  command->footer("Example:\n  millstream init word-count --lang python && cd word-count && millstream run -f processor.yaml -- python app.py");
+  command->footer(
+      "Example:\n  millstream init word-count --lang python && cd word-count && millstream run -f processor.yaml -- "
+      "python app.py");
   command->callback([=] { context->selected = [=] { return Init(*context, *options); }; });
 }
 

@@ -25,7 +25,8 @@ class LineReader {
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  // The next line without its end ("\n" or "\r\n"); nullopt at the end of the input. The view lives until the next call.
+  // The next line without its end ("\n" or "\r\n"); nullopt at the end of the input. The view lives until the next
+  // call.
   absl::StatusOr<std::optional<std::string_view>> Next();
   // True when Next would return without waiting for the other end of a pipe or terminal; waits up to `wait` for that.
   bool Ready(absl::Duration wait);
@@ -53,13 +54,13 @@ enum class InputFormat {
   kCsv,       // a heading, then rows; each becomes a JSON object
   kKeyValue,  // key=value, split at the first "="
   kRaw,       // key<TAB>value, or a value alone with null key
-  kBase64,    // timestamp<TAB>key<TAB>value, key and value base64 or "-" for null; with partition and offset before them, as
-              // `consume` prints, those two are passed over
+  kBase64,  // timestamp<TAB>key<TAB>value, key and value base64 or "-" for null; with partition and offset before them,
+            // as `consume` prints, those two are passed over
 };
 
 struct RecordParserOptions {
   InputFormat format = InputFormat::kJson;
-  std::string key_field;                 // json, csv: the field whose value is the key; "a.b" goes into objects. Empty: null keys
+  std::string key_field;  // json, csv: the field whose value is the key; "a.b" goes into objects. Empty: null keys
   std::string timestamp_field;           // json, csv: milliseconds since 1970 or RFC 3339. Empty: the time of writing
   char delimiter = ',';                  // csv
   bool strings_only = false;             // csv: no cell becomes a number, true, false or null

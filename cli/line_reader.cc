@@ -21,15 +21,21 @@ absl::StatusOr<LineReader> LineReader::Open(const std::string& path) {
   LineReader reader(standard ? "standard input" : path, descriptor);
   struct stat info;
   if (fstat(descriptor, &info) == 0) {
-    if (S_ISDIR(info.st_mode)) return absl::InvalidArgumentError(StrCat(path, " is a folder; give a file, or - for standard input"));
+    if (S_ISDIR(info.st_mode))
+      return absl::InvalidArgumentError(StrCat(path, " is a folder; give a file, or - for standard input"));
     if (S_ISREG(info.st_mode)) reader.total_bytes_ = info.st_size;
   }
   return reader;
 }
 
 LineReader::LineReader(LineReader&& other) noexcept
-    : name_(std::move(other.name_)), descriptor_(std::exchange(other.descriptor_, -1)), buffer_(std::move(other.buffer_)),
-      begin_(other.begin_), at_end_(other.at_end_), line_number_(other.line_number_), consumed_(other.consumed_),
+    : name_(std::move(other.name_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      buffer_(std::move(other.buffer_)),
+      begin_(other.begin_),
+      at_end_(other.at_end_),
+      line_number_(other.line_number_),
+      consumed_(other.consumed_),
       total_bytes_(other.total_bytes_) {}
 
 LineReader::~LineReader() {
@@ -43,7 +49,8 @@ absl::Status LineReader::Fill() {
     begin_ = 0;
   }
   if (buffer_.size() > kMaxLine) {
-    return absl::InvalidArgumentError(StrCat(name_, ": line ", line_number_ + 1, " is longer than ", kMaxLine, " bytes"));
+    return absl::InvalidArgumentError(
+        StrCat(name_, ": line ", line_number_ + 1, " is longer than ", kMaxLine, " bytes"));
   }
   const size_t old_size = buffer_.size();
   buffer_.resize(old_size + kReadBytes);

@@ -41,7 +41,8 @@ absl::StatusOr<Headers> ParseHeaders(const std::vector<std::string>& pairs) {
   Headers headers;
   for (const std::string& pair : pairs) {
     const size_t at = pair.find('=');
-    if (at == std::string::npos || at == 0) return absl::InvalidArgumentError(StrCat("--header ", pair, ": give it as NAME=VALUE"));
+    if (at == std::string::npos || at == 0)
+      return absl::InvalidArgumentError(StrCat("--header ", pair, ": give it as NAME=VALUE"));
     headers.push_back({pair.substr(0, at), pair.substr(at + 1)});
   }
   return headers;
@@ -86,8 +87,13 @@ class Router {
 class Producer {
  public:
   Producer(const ProduceOptions& options, Headers headers, int partitions, LineReader* lines, RecordSink* sink)
-      : options_(options), headers_(std::move(headers)), router_(options, partitions), lines_(lines), sink_(sink),
-        parser_(options.parser, lines), progress_(options.topic) {}
+      : options_(options),
+        headers_(std::move(headers)),
+        router_(options, partitions),
+        lines_(lines),
+        sink_(sink),
+        parser_(options.parser, lines),
+        progress_(options.topic) {}
 
   // Everything of the input; on an error what came before it is durable all the same.
   absl::Status Run() {
@@ -183,7 +189,8 @@ int Produce(const Context& context, const ProduceOptions& options) {
   const absl::StatusOr<int> partitions = EnsureTopic(access->get(), options.topic, options.partitions);
   if (!partitions.ok()) return context.Fail(partitions.status());
   if (options.partition >= *partitions) {
-    return context.Fail(absl::InvalidArgumentError(StrCat("topic ", options.topic, " has the partitions 0 to ", *partitions - 1, ", not ", options.partition)));
+    return context.Fail(absl::InvalidArgumentError(
+        StrCat("topic ", options.topic, " has the partitions 0 to ", *partitions - 1, ", not ", options.partition)));
   }
   absl::StatusOr<std::unique_ptr<RecordSink>> sink = (*access)->OpenSink();
   if (!sink.ok()) return context.Fail(sink.status());
@@ -193,15 +200,18 @@ int Produce(const Context& context, const ProduceOptions& options) {
   const absl::Status outcome = producer.Run();
   const double seconds = absl::ToDoubleSeconds(SystemClock().Monotonic() - start);
   if (!outcome.ok()) {
-    return context.Fail(absl::Status(outcome.code(), StrCat(std::string(outcome.message()), "; ", WithCommas(producer.durable()),
-                                                            " records before it are in the topic", options.skip_bad ? "" : " (--skip-bad passes over bad lines)")));
+    const bool bad_line = absl::IsInvalidArgument(outcome) && !options.skip_bad;
+    return context.Fail(absl::Status(
+        outcome.code(), StrCat(std::string(outcome.message()), "; ", WithCommas(producer.durable()),
+                               " records before it are in the topic", bad_line ? " (--skip-bad passes over bad lines)" : "")));
   }
   if (context.json) {
-    std::cout << "{\"topic\":" << JsonQuote(options.topic) << ",\"records\":" << producer.durable() << ",\"skipped\":" << producer.skipped()
-              << ",\"partitions\":" << *partitions << ",\"seconds\":" << seconds << "}" << std::endl;
+    std::cout << "{\"topic\":" << JsonQuote(options.topic) << ",\"records\":" << producer.durable()
+              << ",\"skipped\":" << producer.skipped() << ",\"partitions\":" << *partitions
+              << ",\"seconds\":" << seconds << "}" << std::endl;
   } else {
-    std::cerr << WithCommas(producer.durable()) << " records written to " << options.topic << " (" << *partitions << " partitions) in "
-              << absl::FormatDuration(absl::Milliseconds(static_cast<int64_t>(seconds * 1000)));
+    std::cerr << WithCommas(producer.durable()) << " records written to " << options.topic << " (" << *partitions
+              << " partitions) in " << absl::FormatDuration(absl::Milliseconds(static_cast<int64_t>(seconds * 1000)));
     if (producer.skipped() > 0) std::cerr << "; " << producer.skipped() << " bad lines skipped";
     std::cerr << std::endl;
   }
@@ -215,37 +225,71 @@ void RegisterProduce(CLI::App* app, Context* context) {
   CLI::App* command = app->add_subcommand("produce", "Write records to a topic, from a file or standard input");
   command->add_option("topic", options->topic, "Topic; made if it is not there")->required();
   command->add_option("file", options->file, "File to read; - is standard input")->capture_default_str();
-  const std::map<std::string, InputFormat> formats = {
-      {"json", InputFormat::kJson}, {"csv", InputFormat::kCsv}, {"keyvalue", InputFormat::kKeyValue}, {"raw", InputFormat::kRaw}, {"base64", InputFormat::kBase64}};
-  command->add_option("-f,--format", options->parser.format, "json: one value per line; csv: with a heading, rows become JSON objects; "
-                                                             "keyvalue: KEY=VALUE; raw: KEY<TAB>VALUE or VALUE alone; "
-                                                             "base64: TIMESTAMP KEY VALUE with tabs between, - for null (what consume --format base64 prints is read too)")
+  const std::map<std::string, InputFormat> formats = {{"json", InputFormat::kJson},
+                                                      {"csv", InputFormat::kCsv},
+                                                      {"keyvalue", InputFormat::kKeyValue},
+                                                      {"raw", InputFormat::kRaw},
+                                                      {"base64", InputFormat::kBase64}};
+  command
+      ->add_option(
+          "-f,--format", options->parser.format,
+          "json: one value per line; csv: with a heading, rows become JSON objects; "
+          "keyvalue: KEY=VALUE; raw: KEY<TAB>VALUE or VALUE alone; "
+          "base64: TIMESTAMP KEY VALUE with tabs between, - for null (what consume --format base64 prints is read too)")
       ->transform(CLI::CheckedTransformer(formats).description(""))
       ->type_name("json|csv|keyvalue|raw|base64");
-  command->add_option("-k,--key", options->parser.key_field, "json, csv: field that is the record's key (a.b goes into objects); default: no key")->type_name("FIELD");
-  command->add_option("--timestamp", options->parser.timestamp_field, "json, csv: field with the record's time: milliseconds since 1970 or RFC 3339; default: now")->type_name("FIELD");
-  command->add_option("--delimiter", options->delimiter, "csv: the character between cells (\\t for a tab)")->capture_default_str();
-  command->add_flag("--strings", options->parser.strings_only, "csv: keep every cell a string (default: numbers, true, false and empty cells become JSON's)");
-  command->add_option_function<std::string>("--null", [options](const std::string& text) { options->null_text = text; options->has_null_text = true; },
-                                            "keyvalue, raw: a key or value that is this text is null (a null value deletes a key)")->type_name("TEXT");
-  command->add_option("-H,--header", options->headers, "Header of every record, may be repeated")->type_name("NAME=VALUE")->allow_extra_args(false);
-  command->add_option("-p,--partition", options->partition, "Write everything to this partition; default: by the key's hash")->check(CLI::NonNegativeNumber);
-  command->add_option("--partitioner", options->partitioner, "How keys are hashed")->check(CLI::IsMember({"murmur2", "crc32", "fnv1a"}))->capture_default_str()->type_name("murmur2|crc32|fnv1a");
-  command->add_option("--partitions", options->partitions, "Partitions of a topic that has to be made")->check(CLI::Range(1, 10000))->capture_default_str();
+  command
+      ->add_option("-k,--key", options->parser.key_field,
+                   "json, csv: field that is the record's key (a.b goes into objects); default: no key")
+      ->type_name("FIELD");
+  command
+      ->add_option("--timestamp", options->parser.timestamp_field,
+                   "json, csv: field with the record's time: milliseconds since 1970 or RFC 3339; default: now")
+      ->type_name("FIELD");
+  command->add_option("--delimiter", options->delimiter, "csv: the character between cells (\\t for a tab)")
+      ->capture_default_str();
+  command->add_flag("--strings", options->parser.strings_only,
+                    "csv: keep every cell a string (default: numbers, true, false and empty cells become JSON's)");
+  command
+      ->add_option_function<std::string>(
+          "--null",
+          [options](const std::string& text) {
+            options->null_text = text;
+            options->has_null_text = true;
+          },
+          "keyvalue, raw: a key or value that is this text is null (a null value deletes a key)")
+      ->type_name("TEXT");
+  command->add_option("-H,--header", options->headers, "Header of every record, may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("-p,--partition", options->partition,
+                   "Write everything to this partition; default: by the key's hash")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--partitioner", options->partitioner, "How keys are hashed")
+      ->check(CLI::IsMember({"murmur2", "crc32", "fnv1a"}))
+      ->capture_default_str()
+      ->type_name("murmur2|crc32|fnv1a");
+  command->add_option("--partitions", options->partitions, "Partitions of a topic that has to be made")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
   command->add_flag("--skip-bad", options->skip_bad, "Pass over lines that cannot be read instead of ending there");
   context->AddDataOption(command);
   context->AddOutputOption(command);
-  command->footer("Examples:\n"
-                  "  echo '{\"customer\": \"alice\", \"amount\": 12.5}' | millstream produce orders --key customer\n"
-                  "  millstream produce flights flights.csv --format csv --key origin --timestamp date\n"
-                  "  echo 'alice=hello' | millstream produce greetings --format keyvalue");
+  command->footer(
+      "Examples:\n"
+      "  echo '{\"customer\": \"alice\", \"amount\": 12.5}' | millstream produce orders --key customer\n"
+      "  millstream produce flights flights.csv --format csv --key origin --timestamp date\n"
+      "  echo 'alice=hello' | millstream produce greetings --format keyvalue");
   command->callback([=] {
     context->selected = [=]() -> int {
       if (options->delimiter == "\\t") options->delimiter = "\t";
       if (options->delimiter.size() != 1) return context->Misuse("--delimiter: give one character");
-      const bool has_fields = options->parser.format == InputFormat::kJson || options->parser.format == InputFormat::kCsv;
+      const bool has_fields =
+          options->parser.format == InputFormat::kJson || options->parser.format == InputFormat::kCsv;
       if (!has_fields && !(options->parser.key_field.empty() && options->parser.timestamp_field.empty())) {
-        return context->Misuse("--key and --timestamp name fields of json and csv; the key of keyvalue and raw stands in the line");
+        return context->Misuse(
+            "--key and --timestamp name fields of json and csv; the key of keyvalue and raw stands in the line");
       }
       options->parser.delimiter = options->delimiter[0];
       if (options->has_null_text) options->parser.null_text = options->null_text;

@@ -39,9 +39,11 @@ void ProgressBar::Update(int64_t done, std::optional<int64_t> total, int64_t rec
     constexpr int kWidth = 24;
     const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(*total));
     const int full = static_cast<int>(share * kWidth);
-    StrAppend(&line, "[", std::string(full, '#'), std::string(kWidth - full, '.'), "] ", static_cast<int>(share * 100), " %  ");
+    StrAppend(&line, "[", std::string(full, '#'), std::string(kWidth - full, '.'), "] ", static_cast<int>(share * 100),
+              " %  ");
   }
-  StrAppend(&line, WithCommas(records), " records  ", WithCommas(static_cast<int64_t>(records / std::max(seconds, 0.001))), "/s");
+  StrAppend(&line, WithCommas(records), " records  ",
+            WithCommas(static_cast<int64_t>(records / std::max(seconds, 0.001))), "/s");
   if (total.has_value() && done > 0 && done < *total) {
     const double left = seconds * static_cast<double>(*total - done) / static_cast<double>(done);
     StrAppend(&line, "  ", static_cast<int>(left + 1), " s left");

@@ -13,7 +13,8 @@ bool IsTerminal(int descriptor);
 // Columns of the terminal behind `descriptor`; 80 if it has none.
 int TerminalWidth(int descriptor);
 
-// A bar on standard error while something long goes on; nothing when that is not a terminal. Drawn at most ten times a second.
+// A bar on standard error while something long goes on; nothing when that is not a terminal. Drawn at most ten times a
+// second.
 class ProgressBar {
  public:
   explicit ProgressBar(std::string what);

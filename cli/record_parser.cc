@@ -42,7 +42,8 @@ absl::StatusOr<int64_t> TimestampOf(const Json& value) {
     std::string error;
     if (absl::ParseTime(absl::RFC3339_full, text, &time, &error)) return absl::ToUnixMillis(time);
     // Dates as tables often have them, in UTC.
-    for (const char* format : {"%Y-%m-%d %H:%M:%E*S", "%Y-%m-%dT%H:%M:%E*S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%Y/%m/%d %H:%M", "%Y/%m/%d"}) {
+    for (const char* format :
+         {"%Y-%m-%d %H:%M:%E*S", "%Y-%m-%dT%H:%M:%E*S", "%Y-%m-%d %H:%M", "%Y-%m-%d", "%Y/%m/%d %H:%M", "%Y/%m/%d"}) {
       if (absl::ParseTime(format, text, absl::UTCTimeZone(), &time, &error)) return absl::ToUnixMillis(time);
     }
   }
@@ -76,7 +77,8 @@ absl::StatusOr<std::optional<ParsedRecord>> RecordParser::Next() {
         if (!field.empty() && std::find(heading_->begin(), heading_->end(), field) == heading_->end()) {
           std::string columns;
           for (const std::string& column : *heading_) StrAppend(&columns, columns.empty() ? "" : ", ", column);
-          return absl::FailedPreconditionError(StrCat(lines_->name(), ": no column ", field, " in the heading; there are ", columns));
+          return absl::FailedPreconditionError(
+              StrCat(lines_->name(), ": no column ", field, " in the heading; there are ", columns));
         }
       }
     }
@@ -98,12 +100,14 @@ absl::StatusOr<std::optional<ParsedRecord>> RecordParser::Next() {
 absl::StatusOr<ParsedRecord> RecordParser::ParseJson(std::string_view line) const {
   ParsedRecord record;
   if (options_.key_field.empty() && options_.timestamp_field.empty()) {
-    if (!Json::accept(line)) return Wrong("not a JSON value; one whole value has to stand in each line (see --format for other inputs)");
+    if (!Json::accept(line))
+      return Wrong("not a JSON value; one whole value has to stand in each line (see --format for other inputs)");
     record.value = Bytes(line);
     return record;
   }
   const Json value = Json::parse(line, nullptr, false);
-  if (value.is_discarded()) return Wrong("not a JSON value; one whole value has to stand in each line (see --format for other inputs)");
+  if (value.is_discarded())
+    return Wrong("not a JSON value; one whole value has to stand in each line (see --format for other inputs)");
   if (!options_.key_field.empty()) {
     const Json* key = FindField(value, options_.key_field);
     if (key == nullptr) return Wrong(StrCat("no field ", options_.key_field, " for the key"));
@@ -113,7 +117,8 @@ absl::StatusOr<ParsedRecord> RecordParser::ParseJson(std::string_view line) cons
     const Json* timestamp = FindField(value, options_.timestamp_field);
     if (timestamp == nullptr) return Wrong(StrCat("no field ", options_.timestamp_field, " for the timestamp"));
     const absl::StatusOr<int64_t> milliseconds = TimestampOf(*timestamp);
-    if (!milliseconds.ok()) return Wrong(StrCat("field ", options_.timestamp_field, " ", std::string(milliseconds.status().message())));
+    if (!milliseconds.ok())
+      return Wrong(StrCat("field ", options_.timestamp_field, " ", std::string(milliseconds.status().message())));
     record.timestamp_ms = *milliseconds;
   }
   record.value = Bytes(line);
@@ -191,11 +196,13 @@ absl::StatusOr<ParsedRecord> RecordParser::ParseBase64(std::string_view line) co
     begin = end + 1;
   }
   if (columns.size() == 5) columns.erase(columns.begin(), columns.begin() + 2);
-  if (columns.size() != 3) return Wrong("TIMESTAMP, KEY and VALUE with tabs between are expected, or PARTITION and OFFSET before them");
+  if (columns.size() != 3)
+    return Wrong("TIMESTAMP, KEY and VALUE with tabs between are expected, or PARTITION and OFFSET before them");
   ParsedRecord record;
   int64_t timestamp = 0;
   const auto [end, error] = std::from_chars(columns[0].data(), columns[0].data() + columns[0].size(), timestamp);
-  if (error != std::errc() || end != columns[0].data() + columns[0].size()) return Wrong("the timestamp is not a number of milliseconds");
+  if (error != std::errc() || end != columns[0].data() + columns[0].size())
+    return Wrong("the timestamp is not a number of milliseconds");
   record.timestamp_ms = timestamp;
   for (const auto& [column, target] : {std::pair(columns[1], &record.key), std::pair(columns[2], &record.value)}) {
     if (column == "-") continue;
@@ -210,7 +217,9 @@ absl::StatusOr<ParsedRecord> RecordParser::ParsePair(std::string_view line, char
   ParsedRecord record;
   const size_t at = line.find(separator);
   if (at == std::string_view::npos && !key_optional) return Wrong("no \"=\" in it; the format is key=value");
-  const auto unless_null = [this](std::string_view text) { return options_.null_text == text ? MaybeBytes() : MaybeBytes(Bytes(text)); };
+  const auto unless_null = [this](std::string_view text) {
+    return options_.null_text == text ? MaybeBytes() : MaybeBytes(Bytes(text));
+  };
   if (at != std::string_view::npos) record.key = unless_null(line.substr(0, at));
   record.value = unless_null(at == std::string_view::npos ? line : line.substr(at + 1));
   return record;

@@ -57,8 +57,11 @@ TEST_F(RecordParserTest, KeysAndTimesComeFromFields) {
   RecordParserOptions options;
   options.key_field = "user.id";
   options.timestamp_field = "at";
-  const auto outcome = Parse("{\"user\":{\"id\":\"x\"},\"at\":5}\n{\"user.id\":7,\"at\":\"1970-01-01T00:00:01Z\"}\n{\"user\":{\"id\":null},\"at\":\"1970-01-02\"}\n{\"at\":1}\n"
-                             "{\"user\":{\"id\":1},\"at\":\"soon\"}\n", options);
+  const auto outcome = Parse(
+      "{\"user\":{\"id\":\"x\"},\"at\":5}\n{\"user.id\":7,\"at\":\"1970-01-01T00:00:01Z\"}\n{\"user\":{\"id\":null},"
+      "\"at\":\"1970-01-02\"}\n{\"at\":1}\n"
+      "{\"user\":{\"id\":1},\"at\":\"soon\"}\n",
+      options);
   ASSERT_EQ(outcome.records.size(), 3u);
   EXPECT_EQ(outcome.records[0].key, "x");
   EXPECT_EQ(outcome.records[0].timestamp_ms, 5);
@@ -77,7 +80,8 @@ TEST_F(RecordParserTest, CsvCellsBecomeWhatTheyLookLikeAndNothingElse) {
   options.key_field = "id";
   const auto outcome = Parse("id,a\n1,007\n2,-0.5e3\n3,+1\n4,\n5,\"q\"\"q, r\"\n6,\"two\nlines\"\n7,NaN\n8\n", options);
   ASSERT_EQ(outcome.records.size(), 7u);
-  const std::vector<std::string> expected = {"\"007\"", "-0.5e3", "\"+1\"", "null", "\"q\\\"q, r\"", "\"two\\nlines\"", "\"NaN\""};
+  const std::vector<std::string> expected = {"\"007\"",       "-0.5e3",          "\"+1\"", "null",
+                                             "\"q\\\"q, r\"", "\"two\\nlines\"", "\"NaN\""};
   for (size_t i = 0; i < expected.size(); ++i) {
     EXPECT_EQ(outcome.records[i].value, "{\"id\":" + std::to_string(i + 1) + ",\"a\":" + expected[i] + "}");
     EXPECT_EQ(outcome.records[i].key, std::to_string(i + 1));

@@ -29,18 +29,22 @@ bool ParseHttp(const std::string& text, RunOptions* options) {
     address = text.substr(0, colon);
     port = text.substr(colon + 1);
   }
-  if (address.size() > 2 && address.front() == '[' && address.back() == ']') address = address.substr(1, address.size() - 2);
+  if (address.size() > 2 && address.front() == '[' && address.back() == ']')
+    address = address.substr(1, address.size() - 2);
   if (!address.empty()) options->http_address = address;
   if (port.empty()) return true;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), options->http_port);
-  return error == std::errc() && end == port.data() + port.size() && options->http_port >= 0 && options->http_port <= 65535;
+  return error == std::errc() && end == port.data() + port.size() && options->http_port >= 0 &&
+         options->http_port <= 65535;
 }
 
 int Run(const Context& context, RunOptions options) {
   CatchInterrupts();
   options.data = context.data;
   options.default_data = context.data == Context().data;
-  options.screen = context.json ? Screen::Kind::kJson : IsTerminal(STDERR_FILENO) ? Screen::Kind::kTerminal : Screen::Kind::kPlain;
+  options.screen = context.json                ? Screen::Kind::kJson
+                   : IsTerminal(STDERR_FILENO) ? Screen::Kind::kTerminal
+                                               : Screen::Kind::kPlain;
   Runner runner(std::move(options));
   const absl::Status started = runner.Start();
   if (started.ok()) return runner.Loop();
@@ -55,35 +59,52 @@ void RegisterRun(CLI::App* app, Context* context) {
   auto partitions = std::make_shared<int>(0);
   auto memory = std::make_shared<uint64_t>(0);
   auto grace = std::make_shared<int>(30);
-  CLI::App* command = app->add_subcommand("run", "Run processors on this machine: topics, state and workers, no Kafka needed");
-  command->add_option("-f,--file", options->files, "Manifest; several run a pipeline, each with the worker of its container.command and args")
+  CLI::App* command =
+      app->add_subcommand("run", "Run processors on this machine: topics, state and workers, no Kafka needed");
+  command
+      ->add_option("-f,--file", options->files,
+                   "Manifest; several run a pipeline, each with the worker of its container.command and args")
       ->required()
       ->allow_extra_args(false)
       ->type_name("FILE");
   command->add_option("command", options->command, "Worker of a single processor, behind --")->type_name("-- COMMAND");
   context->AddDataOption(command);
-  command->add_option("--partitions", *partitions, "Partitions of input topics that have to be made; default: those of the first output's create, else 4")
+  command
+      ->add_option(
+          "--partitions", *partitions,
+          "Partitions of input topics that have to be made; default: those of the first output's create, else 4")
       ->check(CLI::Range(1, 10000));
-  command->add_option("--http", *http, "Where HTTP listens (/v1/stores, /v1/tasks, /metrics): ADDRESS:PORT, PORT or off; port 0 is a free one; "
-                                       "with several processors the next ports follow")
+  command
+      ->add_option(
+          "--http", *http,
+          "Where HTTP listens (/v1/stores, /v1/tasks, /metrics): ADDRESS:PORT, PORT or off; port 0 is a free one; "
+          "with several processors the next ports follow")
       ->capture_default_str()
       ->type_name("ADDRESS");
   command->add_flag("--watch", options->watch, "Start the worker again when files beside its program change");
-  command->add_option("--memory", *memory, "Bound on the memory of this process, as 512MiB; default: the cgroup's limit, else the lesser of 512 MiB and a quarter of the RAM")
+  command
+      ->add_option("--memory", *memory,
+                   "Bound on the memory of this process, as 512MiB; default: the cgroup's limit, else the lesser of "
+                   "512 MiB and a quarter of the RAM")
       ->transform(CLI::AsSizeValue(false))
       ->type_name("SIZE");
-  command->add_option("--grace", *grace, "Seconds that Ctrl-C waits for work in flight")->check(CLI::Range(1, 3600))->capture_default_str();
+  command->add_option("--grace", *grace, "Seconds that Ctrl-C waits for work in flight")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
   command->add_flag("-v,--verbose", options->verbose, "More log lines");
   context->AddOutputOption(command);
-  command->footer("Ctrl-C finishes and commits what is in flight; a second one ends at once, and what was not committed is done again next time.\n"
-                  "A worker that ends is started again. Killing anything at any time loses and doubles nothing.\n\n"
-                  "Examples:\n"
-                  "  millstream run -f processor.yaml -- python totals.py\n"
-                  "  millstream run -f processor.yaml --watch --http 8080 -- python totals.py\n"
-                  "  millstream run -f orders.yaml -f totals.yaml");
+  command->footer(
+      "Ctrl-C finishes and commits what is in flight; a second one ends at once, and what was not committed is done "
+      "again next time.\n"
+      "A worker that ends is started again. Killing anything at any time loses and doubles nothing.\n\n"
+      "Examples:\n"
+      "  millstream run -f processor.yaml -- python totals.py\n"
+      "  millstream run -f processor.yaml --watch --http 8080 -- python totals.py\n"
+      "  millstream run -f orders.yaml -f totals.yaml");
   command->callback([=] {
     context->selected = [=]() -> int {
-      if (!ParseHttp(*http, options.get())) return context->Misuse(StrCat("--http ", *http, ": give ADDRESS:PORT, PORT or off"));
+      if (!ParseHttp(*http, options.get()))
+        return context->Misuse(StrCat("--http ", *http, ": give ADDRESS:PORT, PORT or off"));
       if (*partitions > 0) options->partitions = *partitions;
       options->memory_bytes = static_cast<int64_t>(*memory);
       options->grace = absl::Seconds(*grace);

@@ -19,7 +19,8 @@ struct StateOptions {
 };
 
 std::string RowJson(const StateRow& row, ByteFormat key_format, ByteFormat value_format) {
-  return StrCat("{\"key\":", ToJsonText(row.key, key_format), ",\"value\":", ToJsonText(row.value, value_format), ",\"task\":", row.task, "}");
+  return StrCat("{\"key\":", ToJsonText(row.key, key_format), ",\"value\":", ToJsonText(row.value, value_format),
+                ",\"task\":", row.task, "}");
 }
 
 int Get(const Context& context, StateOptions options) {
@@ -32,7 +33,8 @@ int Get(const Context& context, StateOptions options) {
   const absl::StatusOr<StateRow> row = (*access)->GetState(options.query);
   if (!row.ok()) return context.Fail(row.status());
   const ByteFormat value_format = *ParseByteFormat(options.value_format);
-  std::cout << (context.json ? RowJson(*row, key_format, value_format) : ToPlainText(row->value, value_format)) << std::endl;
+  std::cout << (context.json ? RowJson(*row, key_format, value_format) : ToPlainText(row->value, value_format))
+            << std::endl;
   return kExitOk;
 }
 
@@ -52,7 +54,8 @@ absl::Status ResolveRange(StateOptions* options, ByteFormat key_format) {
 
 int Scan(const Context& context, StateOptions options) {
   const ByteFormat key_format = *ParseByteFormat(options.key_format);
-  if (const absl::Status range = ResolveRange(&options, key_format); !range.ok()) return context.Misuse(std::string(range.message()));
+  if (const absl::Status range = ResolveRange(&options, key_format); !range.ok())
+    return context.Misuse(std::string(range.message()));
   absl::StatusOr<std::unique_ptr<LogAccess>> access = context.Open("state", false);
   if (!access.ok()) return context.Fail(access.status());
   const size_t wanted = options.query.limit;
@@ -70,7 +73,8 @@ int Scan(const Context& context, StateOptions options) {
     }
   }
   if (!context.json) std::cout << Table(table);
-  if (rows->size() > wanted) std::cerr << "there are more; raise --limit, or narrow with --from, --to or --prefix" << std::endl;
+  if (rows->size() > wanted)
+    std::cerr << "there are more; raise --limit, or narrow with --from, --to or --prefix" << std::endl;
   std::cout.flush();
   return kExitOk;
 }
@@ -80,8 +84,9 @@ int Scan(const Context& context, StateOptions options) {
 void RegisterState(CLI::App* app, Context* context) {
   CLI::App* group = app->add_subcommand("state", "Look into the stores of a processor, running or not");
   group->require_subcommand(1);
-  group->footer("Examples:\n  millstream state get totals alice\n  millstream state scan totals --prefix a --limit 20 -o json\n"
-                "  millstream state get totals 42 --key-format int64");
+  group->footer(
+      "Examples:\n  millstream state get totals alice\n  millstream state scan totals --prefix a --limit 20 -o json\n"
+      "  millstream state get totals 42 --key-format int64");
 
   auto options = std::make_shared<StateOptions>();
   CLI::App* get = group->add_subcommand("get", "The committed value of one key");
@@ -93,13 +98,19 @@ void RegisterState(CLI::App* app, Context* context) {
   scan->add_option("store", options->query.store, "Store")->required();
   scan->add_option("--from", options->from, "First key")->type_name("KEY");
   scan->add_option("--to", options->to, "End before this key")->type_name("KEY");
-  scan->add_option("--prefix", options->prefix, "Keys that begin so")->type_name("KEY")->excludes("--from")->excludes("--to");
+  scan->add_option("--prefix", options->prefix, "Keys that begin so")
+      ->type_name("KEY")
+      ->excludes("--from")
+      ->excludes("--to");
   scan->add_flag("--reverse", options->query.reverse, "From the last key down");
-  scan->add_option("-n,--limit", options->query.limit, "At most so many")->check(CLI::PositiveNumber)->capture_default_str();
+  scan->add_option("-n,--limit", options->query.limit, "At most so many")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   scan->callback([=] { context->selected = [=] { return Scan(*context, *options); }; });
 
   for (CLI::App* command : {get, scan}) {
-    command->add_option("--processor", options->query.processor, "Processor, where the folder has several")->type_name("NAME");
+    command->add_option("--processor", options->query.processor, "Processor, where the folder has several")
+        ->type_name("NAME");
     command->add_option("--key-format", options->key_format, "How keys are written and shown")
         ->check(CLI::IsMember({"utf8", "json", "hex", "base64", "int64"}))
         ->capture_default_str()

@@ -6,7 +6,8 @@
 
 namespace millstream::cli {
 
-// One file of what `millstream init` writes, from cli/templates/<language>/<path>, embedded by the build (embed_templates.cmake).
+// One file of what `millstream init` writes, from cli/templates/<language>/<path>, embedded by the build
+// (embed_templates.cmake).
 // "__NAME__" stands for the processor's name.
 struct TemplateFile {
   std::string_view language, path, text;

@@ -47,10 +47,12 @@ bool IsUtf8(std::string_view bytes) {
       i += 1;
     } else if (first >= 0xc2 && first <= 0xdf && continuation(i + 1, 0x80, 0xbf)) {
       i += 2;
-    } else if (first >= 0xe0 && first <= 0xef && continuation(i + 1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf) &&
+    } else if (first >= 0xe0 && first <= 0xef &&
+               continuation(i + 1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf) &&
                continuation(i + 2, 0x80, 0xbf)) {
       i += 3;
-    } else if (first >= 0xf0 && first <= 0xf4 && continuation(i + 1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf) &&
+    } else if (first >= 0xf0 && first <= 0xf4 &&
+               continuation(i + 1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf) &&
                continuation(i + 2, 0x80, 0xbf) && continuation(i + 3, 0x80, 0xbf)) {
       i += 4;
     } else {
@@ -93,7 +95,8 @@ std::string ToPlainText(const MaybeBytes& bytes, ByteFormat format) {
   const Json parsed = Json::parse(text, nullptr, false);
   if (!parsed.is_string()) return text;
   const std::string plain = parsed.get<std::string>();
-  const bool printable = std::all_of(plain.begin(), plain.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
+  const bool printable =
+      std::all_of(plain.begin(), plain.end(), [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
   return printable ? plain : text;
 }
 
@@ -101,12 +104,14 @@ absl::StatusOr<Bytes> FromText(std::string_view text, ByteFormat format) {
   switch (format) {
     case ByteFormat::kHex: {
       const bool digits = std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
-      if (!digits || text.size() % 2 != 0) return absl::InvalidArgumentError(StrCat("\"", text, "\" is not hex: an even number of digits 0-9 a-f"));
+      if (!digits || text.size() % 2 != 0)
+        return absl::InvalidArgumentError(StrCat("\"", text, "\" is not hex: an even number of digits 0-9 a-f"));
       return absl::HexStringToBytes(ToAbsl(text));
     }
     case ByteFormat::kBase64: {
       std::string bytes;
-      if (!absl::Base64Unescape(ToAbsl(text), &bytes)) return absl::InvalidArgumentError(StrCat("\"", text, "\" is not base64"));
+      if (!absl::Base64Unescape(ToAbsl(text), &bytes))
+        return absl::InvalidArgumentError(StrCat("\"", text, "\" is not base64"));
       return bytes;
     }
     case ByteFormat::kInt64: {
@@ -120,7 +125,9 @@ absl::StatusOr<Bytes> FromText(std::string_view text, ByteFormat format) {
       return bytes;
     }
     case ByteFormat::kJson: {
-      if (!Json::accept(text)) return absl::InvalidArgumentError(StrCat("\"", text, "\" is not JSON; a string needs its quotes: '\"", text, "\"'"));
+      if (!Json::accept(text))
+        return absl::InvalidArgumentError(
+            StrCat("\"", text, "\" is not JSON; a string needs its quotes: '\"", text, "\"'"));
       return Bytes(text);
     }
     case ByteFormat::kAuto:
@@ -132,7 +139,8 @@ absl::StatusOr<Bytes> FromText(std::string_view text, ByteFormat format) {
 
 std::string WithCommas(int64_t number) {
   std::string digits = std::to_string(number);
-  for (int at = static_cast<int>(digits.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3) digits.insert(static_cast<size_t>(at), 1, ',');
+  for (int at = static_cast<int>(digits.size()) - 3; at > (number < 0 ? 1 : 0); at -= 3)
+    digits.insert(static_cast<size_t>(at), 1, ',');
   return digits;
 }
 
@@ -159,7 +167,8 @@ std::string Table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (size_t column = 0; column < row.size(); ++column) widths[column] = std::max(widths[column], row[column].size());
+    for (size_t column = 0; column < row.size(); ++column)
+      widths[column] = std::max(widths[column], row[column].size());
   }
   std::string out;
   for (const auto& row : rows) {

@@ -14,7 +14,7 @@ namespace millstream::cli {
 
 // How bytes are written and read as text, in --key-format and --value-format. The HTTP endpoints use the same words.
 enum class ByteFormat {
-  kAuto,    // writing only: JSON as it is, else UTF-8 as a string, else {"base64": "..."}
+  kAuto,  // writing only: JSON as it is, else UTF-8 as a string, else {"base64": "..."}
   kUtf8,
   kJson,
   kHex,
@@ -25,7 +25,8 @@ enum class ByteFormat {
 inline constexpr const char* kByteFormatWords = "auto|utf8|json|hex|base64|int64";
 absl::StatusOr<ByteFormat> ParseByteFormat(std::string_view word);
 
-// One JSON value in one line: "null" for null. With a format other than auto, bytes that are not of it come as with auto.
+// One JSON value in one line: "null" for null. With a format other than auto, bytes that are not of it come as with
+// auto.
 std::string ToJsonText(const MaybeBytes& bytes, ByteFormat format);
 // A JSON string; bytes that are not UTF-8 are replaced.
 std::string JsonQuote(std::string_view text);

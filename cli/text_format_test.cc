@@ -21,14 +21,19 @@ TEST(TextFormatTest, TextAsBytes) {
   EXPECT_EQ(*FromText("01AB", ByteFormat::kHex), "\x01\xab");
   EXPECT_EQ(*FromText("/w==", ByteFormat::kBase64), "\xff");
   EXPECT_EQ(*FromText("-1", ByteFormat::kInt64), std::string(8, '\xff'));
-  for (const auto& [text, format] : {std::pair("0", ByteFormat::kHex), {"zz", ByteFormat::kHex}, {"!", ByteFormat::kBase64}, {"1x", ByteFormat::kInt64}, {"a", ByteFormat::kJson}}) {
+  for (const auto& [text, format] : {std::pair("0", ByteFormat::kHex),
+                                     {"zz", ByteFormat::kHex},
+                                     {"!", ByteFormat::kBase64},
+                                     {"1x", ByteFormat::kInt64},
+                                     {"a", ByteFormat::kJson}}) {
     EXPECT_FALSE(FromText(text, format).ok()) << text;
   }
 }
 
 TEST(TextFormatTest, Utf8) {
   EXPECT_TRUE(IsUtf8("aé€😀"));
-  for (const char* bad : {"\x80", "\xc0\xaf", "\xe2\x82", "\xed\xa0\x80", "\xf5\x80\x80\x80"}) EXPECT_FALSE(IsUtf8(bad));
+  for (const char* bad : {"\x80", "\xc0\xaf", "\xe2\x82", "\xed\xa0\x80", "\xf5\x80\x80\x80"})
+    EXPECT_FALSE(IsUtf8(bad));
 }
 
 TEST(TextFormatTest, ForPeople) {

@@ -37,7 +37,10 @@ int List(const Context& context) {
     if (!detail.ok()) continue;  // deleted meanwhile
     const auto policy = topic.config.find("cleanup.policy");
     const std::string cleanup = policy == topic.config.end() ? "delete" : policy->second;
-    list.push_back({{"topic", topic.name}, {"partitions", topic.partitions}, {"offsets", RecordsIn(*detail)}, {"cleanup", cleanup}});
+    list.push_back({{"topic", topic.name},
+                    {"partitions", topic.partitions},
+                    {"offsets", RecordsIn(*detail)},
+                    {"cleanup", cleanup}});
     rows.push_back({topic.name, std::to_string(topic.partitions), WithCommas(RecordsIn(*detail)), cleanup});
   }
   if (context.json) {
@@ -58,16 +61,25 @@ int Describe(const Context& context, const std::string& topic) {
   if (context.json) {
     Json partitions = Json::array();
     for (const PartitionExtent& extent : detail->partitions) {
-      partitions.push_back({{"partition", extent.partition.value()}, {"start", extent.start.value()}, {"stableEnd", extent.stable_end.value()}, {"end", extent.end.value()}});
+      partitions.push_back({{"partition", extent.partition.value()},
+                            {"start", extent.start.value()},
+                            {"stableEnd", extent.stable_end.value()},
+                            {"end", extent.end.value()}});
     }
-    std::cout << Json{{"topic", detail->info.name}, {"id", detail->info.id}, {"config", detail->info.config}, {"partitions", partitions}}.dump() << std::endl;
+    std::cout << Json{{"topic", detail->info.name},
+                      {"id", detail->info.id},
+                      {"config", detail->info.config},
+                      {"partitions", partitions}}
+                     .dump()
+              << std::endl;
     return kExitOk;
   }
   std::cout << "topic  " << detail->info.name << "\nid     " << detail->info.id << "\n";
   for (const auto& [name, value] : detail->info.config) std::cout << "config " << name << " = " << value << "\n";
   std::vector<std::vector<std::string>> rows = {{"PARTITION", "START", "STABLE END", "END"}};
   for (const PartitionExtent& extent : detail->partitions) {
-    rows.push_back({StrCat(extent.partition.value()), StrCat(extent.start.value()), StrCat(extent.stable_end.value()), StrCat(extent.end.value())});
+    rows.push_back({StrCat(extent.partition.value()), StrCat(extent.start.value()), StrCat(extent.stable_end.value()),
+                    StrCat(extent.end.value())});
   }
   std::cout << Table(rows);
   return kExitOk;
@@ -88,7 +100,8 @@ int Create(const Context& context, const CreateOptions& options) {
   if (context.json) {
     std::cout << Json{{"topic", options.topic}, {"created", !there}}.dump() << std::endl;
   } else {
-    std::cout << "topic " << options.topic << (there ? " is there already" : StrCat(" made with ", options.partitions, " partitions")) << std::endl;
+    std::cout << "topic " << options.topic
+              << (there ? " is there already" : StrCat(" made with ", options.partitions, " partitions")) << std::endl;
   }
   return kExitOk;
 }
@@ -111,21 +124,30 @@ int Delete(const Context& context, const std::string& topic) {
 void RegisterTopics(CLI::App* app, Context* context) {
   CLI::App* group = app->add_subcommand("topics", "List, describe, create and delete topics");
   group->require_subcommand(1);
-  group->footer("Examples:\n  millstream topics list\n  millstream topics create orders --partitions 8 --config retention.ms=3600000");
+  group->footer(
+      "Examples:\n  millstream topics list\n  millstream topics create orders --partitions 8 --config "
+      "retention.ms=3600000");
 
   CLI::App* list = group->add_subcommand("list", "All topics, their partitions and how many offsets they hold");
   list->callback([=] { context->selected = [=] { return List(*context); }; });
 
   auto topic = std::make_shared<std::string>();
-  CLI::App* describe = group->add_subcommand("describe", "One topic: configuration, first and last offsets of its partitions");
+  CLI::App* describe =
+      group->add_subcommand("describe", "One topic: configuration, first and last offsets of its partitions");
   describe->add_option("topic", *topic, "Topic")->required();
   describe->callback([=] { context->selected = [=] { return Describe(*context, *topic); }; });
 
   auto options = std::make_shared<CreateOptions>();
   CLI::App* create = group->add_subcommand("create", "Make a topic");
   create->add_option("topic", options->topic, "Topic")->required();
-  create->add_option("--partitions", options->partitions, "Partitions")->check(CLI::Range(1, 10000))->capture_default_str();
-  create->add_option("-c,--config", options->config, "Configuration as Kafka names it (cleanup.policy, retention.ms, ...), may be repeated")->type_name("NAME=VALUE")->allow_extra_args(false);
+  create->add_option("--partitions", options->partitions, "Partitions")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  create
+      ->add_option("-c,--config", options->config,
+                   "Configuration as Kafka names it (cleanup.policy, retention.ms, ...), may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
   create->add_flag("--if-missing", options->if_missing, "No error if it is there already");
   create->callback([=] { context->selected = [=] { return Create(*context, *options); }; });
 

@@ -20,7 +20,8 @@ int Validate(const Context& context, const std::vector<std::string>& files) {
     std::cout << manifest.file << ": " << manifest.processor.QualifiedName() << " is valid" << std::endl;
   }
   if (result.manifests.empty()) {
-    std::cerr << "millstream: no StreamProcessor in " << (files.size() == 1 ? files[0] : StrCat(files.size(), " files")) << std::endl;
+    std::cerr << "millstream: no StreamProcessor in " << (files.size() == 1 ? files[0] : StrCat(files.size(), " files"))
+              << std::endl;
     return kExitFailure;
   }
   return kExitOk;
@@ -33,8 +34,9 @@ void RegisterValidate(CLI::App* app, Context* context) {
   CLI::App* command = app->add_subcommand("validate", "Check manifests; every error with file, line and field");
   command->add_option("files", *files, "Manifests, YAML or JSON; - is standard input")->required()->type_name("FILE");
   context->AddOutputOption(command);
-  command->footer("Exit code 0: all valid; 1: errors. The same rules as the API server's, and those it cannot check.\n\n"
-                  "Example:\n  millstream validate processor.yaml");
+  command->footer(
+      "Exit code 0: all valid; 1: errors. The same rules as the API server's, and those it cannot check.\n\n"
+      "Example:\n  millstream validate processor.yaml");
   command->callback([=] { context->selected = [=] { return Validate(*context, *files); }; });
 }
 

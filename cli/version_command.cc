@@ -17,11 +17,11 @@ void RegisterVersion(CLI::App* app, Context* context) {
   command->callback([=] {
     context->selected = [=] {
       if (context->json) {
-        std::cout << "{\"version\":\"" << kVersion << "\",\"manifest\":\"millstream.dev/v1alpha1\",\"protocol\":[" << protocol::kMinVersion << ","
-                  << protocol::kMaxVersion << "]}" << std::endl;
+        std::cout << "{\"version\":\"" << kVersion << "\",\"manifest\":\"millstream.dev/v1alpha1\",\"protocol\":["
+                  << protocol::kMinVersion << "," << protocol::kMaxVersion << "]}" << std::endl;
       } else {
-        std::cout << "millstream " << kVersion << "\nmanifest  millstream.dev/v1alpha1\nprotocol  " << protocol::kMinVersion << " to "
-                  << protocol::kMaxVersion << std::endl;
+        std::cout << "millstream " << kVersion << "\nmanifest  millstream.dev/v1alpha1\nprotocol  "
+                  << protocol::kMinVersion << " to " << protocol::kMaxVersion << std::endl;
       }
       return kExitOk;
     };

@@ -1,5 +1,5 @@
-// millstream-sidecar: one processor beside its worker, as in a pod. Reads the manifest from a file and runs it on the embedded
-// log of a data folder; the worker is somebody else's process and connects to the socket.
+// millstream-sidecar: one processor beside its worker, as in a pod. Reads the manifest from a file and runs it on the
+// embedded log of a data folder; the worker is somebody else's process and connects to the socket.
 #include <poll.h>
 #include <signal.h>
 
@@ -42,10 +42,14 @@ int Fail(const absl::Status& status) {
 
 LogLevel LevelOf(spec::LogLevel level) {
   switch (level) {
-    case spec::LogLevel::kDebug: return LogLevel::kDebug;
-    case spec::LogLevel::kInfo: return LogLevel::kInfo;
-    case spec::LogLevel::kWarn: return LogLevel::kWarning;
-    case spec::LogLevel::kError: return LogLevel::kError;
+    case spec::LogLevel::kDebug:
+      return LogLevel::kDebug;
+    case spec::LogLevel::kInfo:
+      return LogLevel::kInfo;
+    case spec::LogLevel::kWarn:
+      return LogLevel::kWarning;
+    case spec::LogLevel::kError:
+      return LogLevel::kError;
   }
   return LogLevel::kInfo;
 }
@@ -89,23 +93,32 @@ int Main(int argc, char** argv) {
 
   Options options;
   std::string kafka;
-  CLI::App app{"Millstream's sidecar: runs one processor for the worker that connects to its socket.", "millstream-sidecar"};
+  CLI::App app{"Millstream's sidecar: runs one processor for the worker that connects to its socket.",
+               "millstream-sidecar"};
   app.add_option("--manifest", options.manifest, "StreamProcessor, YAML or JSON")->capture_default_str();
   app.add_option("--data", options.data, "Data folder with the embedded log");
   app.add_option("--kafka", kafka, "Bootstrap servers (not supported yet)");
-  app.add_option("--socket", options.socket, "Where the worker connects")->envname("MILLSTREAM_SOCKET")->capture_default_str();
+  app.add_option("--socket", options.socket, "Where the worker connects")
+      ->envname("MILLSTREAM_SOCKET")
+      ->capture_default_str();
   app.add_option("--http-address", options.http_address, "Where HTTP listens")->capture_default_str();
   app.add_option("--http-port", options.http_port, "0: a free one")->check(CLI::Range(0, 65535))->capture_default_str();
-  app.add_option("--memory", options.memory, "Bound on the memory of this process; default: the cgroup's limit")->transform(CLI::AsSizeValue(false));
-  app.add_option("--grace", options.grace, "Seconds to finish what is in flight after SIGTERM")->check(CLI::Range(1, 3600))->capture_default_str();
-  app.add_option("--log-format", options.log_format, "json or text")->check(CLI::IsMember({"json", "text"}))->capture_default_str();
+  app.add_option("--memory", options.memory, "Bound on the memory of this process; default: the cgroup's limit")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--grace", options.grace, "Seconds to finish what is in flight after SIGTERM")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
+  app.add_option("--log-format", options.log_format, "json or text")
+      ->check(CLI::IsMember({"json", "text"}))
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   if (!kafka.empty() || options.data.empty()) {
-    std::cerr << "millstream-sidecar: running on Kafka is not supported yet; give --data DIR to run on the embedded log" << std::endl;
+    std::cerr << "millstream-sidecar: running on Kafka is not supported yet; give --data DIR to run on the embedded log"
+              << std::endl;
     return 2;
   }
   return Run(options);

@@ -1,9 +1,9 @@
 #ifndef MILLSTREAM_CLI_ACCESS_CALL_JSON_H_
 #define MILLSTREAM_CLI_ACCESS_CALL_JSON_H_
 
-// JSON forms of what travels in kCall, kReply and kConsume frames. Internal to this folder: included by remote_access.cc and
-// control_server.cc only. Byte strings are base64. A value of the wrong type throws nlohmann::json::exception, which both
-// users catch at their frame loop.
+// JSON forms of what travels in kCall, kReply and kConsume frames. Internal to this folder: included by
+// remote_access.cc and control_server.cc only. Byte strings are base64. A value of the wrong type throws
+// nlohmann::json::exception, which both users catch at their frame loop.
 
 #include <string>
 #include <string_view>
@@ -43,7 +43,8 @@ inline absl::StatusOr<Json> ParseReply(const std::string& payload) {
   const Json reply = Json::parse(payload);
   if (reply.contains("ok")) return reply.at("ok");
   const Json& error = reply.at("error");
-  return absl::Status(static_cast<absl::StatusCode>(error.at("code").get<int>()), error.at("message").get<std::string>());
+  return absl::Status(static_cast<absl::StatusCode>(error.at("code").get<int>()),
+                      error.at("message").get<std::string>());
 }
 
 inline Json FromTopicInfo(const log::TopicInfo& info) {
@@ -61,7 +62,8 @@ inline log::TopicInfo ToTopicInfo(const Json& json) {
 inline Json FromTopicDetail(const TopicDetail& detail) {
   Json partitions = Json::array();
   for (const PartitionExtent& extent : detail.partitions) {
-    partitions.push_back({extent.partition.value(), extent.start.value(), extent.stable_end.value(), extent.end.value()});
+    partitions.push_back(
+        {extent.partition.value(), extent.start.value(), extent.stable_end.value(), extent.end.value()});
   }
   return {{"info", FromTopicInfo(detail.info)}, {"partitions", partitions}};
 }
@@ -69,14 +71,19 @@ inline TopicDetail ToTopicDetail(const Json& json) {
   TopicDetail detail;
   detail.info = ToTopicInfo(json.at("info"));
   for (const Json& extent : json.at("partitions")) {
-    detail.partitions.push_back({.partition = Partition(extent.at(0).get<int32_t>()), .start = Offset(extent.at(1).get<int64_t>()),
-                                 .stable_end = Offset(extent.at(2).get<int64_t>()), .end = Offset(extent.at(3).get<int64_t>())});
+    detail.partitions.push_back({.partition = Partition(extent.at(0).get<int32_t>()),
+                                 .start = Offset(extent.at(1).get<int64_t>()),
+                                 .stable_end = Offset(extent.at(2).get<int64_t>()),
+                                 .end = Offset(extent.at(3).get<int64_t>())});
   }
   return detail;
 }
 
 inline Json FromTopicSpec(const log::TopicSpec& spec) {
-  return {{"name", spec.name}, {"partitions", spec.partitions}, {"replication_factor", spec.replication_factor}, {"config", spec.config}};
+  return {{"name", spec.name},
+          {"partitions", spec.partitions},
+          {"replication_factor", spec.replication_factor},
+          {"config", spec.config}};
 }
 inline log::TopicSpec ToTopicSpec(const Json& json) {
   log::TopicSpec spec;
@@ -90,21 +97,26 @@ inline log::TopicSpec ToTopicSpec(const Json& json) {
 inline Json FromConsumeRequest(const ConsumeRequest& request) {
   Json partitions = Json::array();
   for (const Partition partition : request.partitions) partitions.push_back(partition.value());
-  return {{"topic", request.topic}, {"partitions", partitions}, {"where", static_cast<int>(request.start.where)},
-          {"number", request.start.number}, {"committed", request.isolation == log::Isolation::kReadCommitted}};
+  return {{"topic", request.topic},
+          {"partitions", partitions},
+          {"where", static_cast<int>(request.start.where)},
+          {"number", request.start.number},
+          {"committed", request.isolation == log::Isolation::kReadCommitted}};
 }
 inline ConsumeRequest ToConsumeRequest(const Json& json) {
   ConsumeRequest request;
   request.topic = json.at("topic");
   for (const Json& partition : json.at("partitions")) request.partitions.push_back(Partition(partition.get<int32_t>()));
   request.start = {.where = static_cast<StartAt::Where>(json.at("where").get<int>()), .number = json.at("number")};
-  request.isolation = json.at("committed").get<bool>() ? log::Isolation::kReadCommitted : log::Isolation::kReadUncommitted;
+  request.isolation =
+      json.at("committed").get<bool>() ? log::Isolation::kReadCommitted : log::Isolation::kReadUncommitted;
   return request;
 }
 
 inline Json FromStateQuery(const StateQuery& query) {
-  return {{"processor", query.processor}, {"store", query.store}, {"key", FromBytes(query.key)}, {"from", FromMaybe(query.from)},
-          {"to", FromMaybe(query.to)}, {"reverse", query.reverse}, {"limit", query.limit}};
+  return {{"processor", query.processor},  {"store", query.store},      {"key", FromBytes(query.key)},
+          {"from", FromMaybe(query.from)}, {"to", FromMaybe(query.to)}, {"reverse", query.reverse},
+          {"limit", query.limit}};
 }
 inline StateQuery ToStateQuery(const Json& json) {
   StateQuery query;

@@ -41,8 +41,10 @@ class Session {
       try {
         sent = Answer(*frame);
       } catch (const Json::exception& error) {
-        sent = connection_.Send(FrameKind::kReply, call_json::ErrorReply(absl::InvalidArgumentError(
-            StrCat("control socket: unreadable request: ", error.what(), "; both sides have to be the same version"))));
+        sent = connection_.Send(
+            FrameKind::kReply,
+            call_json::ErrorReply(absl::InvalidArgumentError(StrCat(
+                "control socket: unreadable request: ", error.what(), "; both sides have to be the same version"))));
       }
       if (!sent.ok()) return;
     }
@@ -50,7 +52,8 @@ class Session {
 
  private:
   absl::Status Reply(const absl::StatusOr<Json>& result) {
-    return connection_.Send(FrameKind::kReply, result.ok() ? call_json::OkReply(*result) : call_json::ErrorReply(result.status()));
+    return connection_.Send(FrameKind::kReply,
+                            result.ok() ? call_json::OkReply(*result) : call_json::ErrorReply(result.status()));
   }
 
   absl::Status Answer(const wire::Frame& frame) {
@@ -104,7 +107,8 @@ class Session {
       for (const StateRow& row : rows) list.push_back(call_json::FromStateRow(row));
       return list;
     }
-    return absl::UnimplementedError(StrCat("control socket: no method ", method, "; both sides have to be the same version of millstream"));
+    return absl::UnimplementedError(
+        StrCat("control socket: no method ", method, "; both sides have to be the same version of millstream"));
   }
 
   void Produce(const std::string& payload) {
@@ -131,7 +135,8 @@ class Session {
   }
 
   absl::Status Next(const std::string& payload) {
-    if (source_ == nullptr || payload.size() != 4) return Reply(absl::InvalidArgumentError("control socket: next without consume"));
+    if (source_ == nullptr || payload.size() != 4)
+      return Reply(absl::InvalidArgumentError("control socket: next without consume"));
     uint32_t wait_ms = 0;
     for (int i = 0; i < 4; ++i) wait_ms |= uint32_t{static_cast<uint8_t>(payload[i])} << (8 * i);
     // Bounded, so that a client that has gone is noticed.
@@ -153,8 +158,12 @@ class Session {
 class ControlServer::Impl {
  public:
   Impl(int descriptor, std::string folder, std::string program, LogAccess* access)
-      : listener_(descriptor), stop_event_(eventfd(0, EFD_CLOEXEC)), socket_path_(StrCat(folder, "/", wire::kSocketName)),
-        program_(std::move(program)), access_(access), acceptor_([this] { Accept(); }) {}
+      : listener_(descriptor),
+        stop_event_(eventfd(0, EFD_CLOEXEC)),
+        socket_path_(StrCat(folder, "/", wire::kSocketName)),
+        program_(std::move(program)),
+        access_(access),
+        acceptor_([this] { Accept(); }) {}
 
   ~Impl() {
     const uint64_t one = 1;
@@ -199,7 +208,8 @@ class ControlServer::Impl {
     });
     auto session = std::make_unique<Session>(descriptor, program_, access_);
     if (clients_.size() >= kMaxConnections) {
-      session->Refuse(absl::ResourceExhaustedError(StrCat("the data folder already serves ", kMaxConnections, " commands; end one of them")));
+      session->Refuse(absl::ResourceExhaustedError(
+          StrCat("the data folder already serves ", kMaxConnections, " commands; end one of them")));
       return;
     }
     Client client{std::move(session), std::make_unique<std::atomic<bool>>(false), {}};
@@ -221,8 +231,8 @@ class ControlServer::Impl {
   std::thread acceptor_;       // last: starts when everything else is there
 };
 
-absl::StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(const std::string& folder, const std::string& program,
-                                                                    LogAccess* access) {
+absl::StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(const std::string& folder,
+                                                                    const std::string& program, LogAccess* access) {
   MS_ASSIGN_OR_RETURN(const int descriptor, wire::ListenControlSocket(folder));
   return std::unique_ptr<ControlServer>(new ControlServer(std::make_unique<Impl>(descriptor, folder, program, access)));
 }

@@ -17,7 +17,8 @@ class ControlServer {
 
   // `access` is used by many threads (LocalAccess) and outlives the server. `program` is what clients call the holder:
   // "millstream run". Only the holder of the folder may call: a stale socket is replaced.
-  static absl::StatusOr<std::unique_ptr<ControlServer>> Start(const std::string& folder, const std::string& program, LogAccess* access);
+  static absl::StatusOr<std::unique_ptr<ControlServer>> Start(const std::string& folder, const std::string& program,
+                                                              LogAccess* access);
 
   // Closes every connection, removes the socket and joins the threads.
   ~ControlServer();

@@ -78,7 +78,8 @@ absl::StatusOr<std::unique_ptr<RecordSink>> LocalAccess::OpenSink() {
   return std::make_unique<LocalSink>(log_->NewPlainWriter());
 }
 
-absl::StatusOr<Offset> LocalAccess::ResolveStart(const TopicPartition& of, const StartAt& start, log::Isolation isolation) {
+absl::StatusOr<Offset> LocalAccess::ResolveStart(const TopicPartition& of, const StartAt& start,
+                                                 log::Isolation isolation) {
   MS_ASSIGN_OR_RETURN(const Offset first, log_->admin().StartOffset(of));
   if (start.where == StartAt::Where::kBeginning) return first;
   if (start.where == StartAt::Where::kTime) return log_->admin().OffsetForTime(of, start.number);
@@ -87,8 +88,8 @@ absl::StatusOr<Offset> LocalAccess::ResolveStart(const TopicPartition& of, const
   if (start.where == StartAt::Where::kLast) return std::max(first, Offset(end.value() - start.number));
   const Offset wanted(start.number);
   if (wanted < first || wanted > end) {
-    return absl::OutOfRangeError(StrCat(of.ToString(), ": offset ", start.number, " is outside of what is there, ", first.value(),
-                                        " to ", end.value()));
+    return absl::OutOfRangeError(StrCat(of.ToString(), ": offset ", start.number, " is outside of what is there, ",
+                                        first.value(), " to ", end.value()));
   }
   return wanted;
 }
@@ -96,14 +97,15 @@ absl::StatusOr<Offset> LocalAccess::ResolveStart(const TopicPartition& of, const
 absl::StatusOr<std::unique_ptr<RecordSource>> LocalAccess::OpenSource(const ConsumeRequest& request) {
   MS_ASSIGN_OR_RETURN(const log::TopicInfo info, log_->admin().DescribeTopic(request.topic));
   std::vector<Partition> partitions = request.partitions;
-  for (int number = 0; request.partitions.empty() && number < info.partitions; ++number) partitions.push_back(Partition(number));
+  for (int number = 0; request.partitions.empty() && number < info.partitions; ++number)
+    partitions.push_back(Partition(number));
 
   std::unique_ptr<log::Reader> reader = log_->NewReader({.isolation = request.isolation});
   std::map<Partition, Offset> positions;
   for (const Partition partition : partitions) {
     if (partition.value() < 0 || partition.value() >= info.partitions) {
-      return absl::InvalidArgumentError(StrCat("topic ", request.topic, " has the partitions 0 to ", info.partitions - 1, ", not ",
-                                               partition.value()));
+      return absl::InvalidArgumentError(StrCat("topic ", request.topic, " has the partitions 0 to ",
+                                               info.partitions - 1, ", not ", partition.value()));
     }
     const TopicPartition of{request.topic, partition};
     MS_ASSIGN_OR_RETURN(const Offset start, ResolveStart(of, request.start, request.isolation));

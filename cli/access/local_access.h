@@ -24,7 +24,8 @@ class StateBackend {
 class LocalAccess : public LogAccess {
  public:
   // `log` and `state` outlive the access and everything it opened. `holder` is what Holder() says.
-  LocalAccess(log::Log* log, StateBackend* state, std::string holder) : log_(log), state_(state), holder_(std::move(holder)) {}
+  LocalAccess(log::Log* log, StateBackend* state, std::string holder)
+      : log_(log), state_(state), holder_(std::move(holder)) {}
 
   std::string Holder() const override { return holder_; }
   absl::StatusOr<std::vector<log::TopicInfo>> ListTopics() override;

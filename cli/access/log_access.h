@@ -34,9 +34,9 @@ struct StartAt {
   enum class Where : uint8_t {
     kBeginning,
     kEnd,
-    kOffset,   // `number`
-    kLast,     // `number` records before the end
-    kTime,     // first record at or after `number` milliseconds since 1970
+    kOffset,  // `number`
+    kLast,    // `number` records before the end
+    kTime,    // first record at or after `number` milliseconds since 1970
   };
   Where where = Where::kBeginning;
   int64_t number = 0;

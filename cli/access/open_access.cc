@@ -18,7 +18,9 @@ namespace {
 class OwnedAccess : public LogAccess {
  public:
   OwnedAccess(std::unique_ptr<host::DataFolder> folder, std::unique_ptr<log::EmbeddedLog> log)
-      : folder_(std::move(folder)), log_(std::move(log)), state_(NewOfflineState(folder_.get(), log_.get())),
+      : folder_(std::move(folder)),
+        log_(std::move(log)),
+        state_(NewOfflineState(folder_.get(), log_.get())),
         access_(log_.get(), state_.get(), "this process") {}
 
   std::string Holder() const override { return access_.Holder(); }
@@ -27,7 +29,9 @@ class OwnedAccess : public LogAccess {
   absl::Status CreateTopic(const log::TopicSpec& spec) override { return access_.CreateTopic(spec); }
   absl::Status DeleteTopic(const std::string& topic) override { return access_.DeleteTopic(topic); }
   absl::StatusOr<std::unique_ptr<RecordSink>> OpenSink() override { return access_.OpenSink(); }
-  absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(const ConsumeRequest& request) override { return access_.OpenSource(request); }
+  absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(const ConsumeRequest& request) override {
+    return access_.OpenSource(request);
+  }
   absl::StatusOr<StateRow> GetState(const StateQuery& query) override { return access_.GetState(query); }
   absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) override { return access_.ScanState(query); }
 
@@ -54,7 +58,8 @@ absl::StatusOr<std::unique_ptr<LogAccess>> OpenAccess(const OpenAccessOptions& o
     absl::StatusOr<std::unique_ptr<LogAccess>> remote = ConnectRemoteAccess(options.folder);
     if (remote.ok() || (!absl::IsNotFound(remote.status()) && !absl::IsUnavailable(remote.status()))) return remote;
 
-    absl::StatusOr<std::unique_ptr<host::DataFolder>> folder = host::DataFolder::Acquire(options.folder, options.program, options.create);
+    absl::StatusOr<std::unique_ptr<host::DataFolder>> folder =
+        host::DataFolder::Acquire(options.folder, options.program, options.create);
     if (folder.ok()) return OpenOwned(*std::move(folder));
     const bool held = absl::IsFailedPrecondition(folder.status());
     if (!held || SystemClock().Monotonic() >= deadline) return folder.status();

@@ -21,9 +21,9 @@ struct OpenAccessOptions {
   std::function<void(const std::string& holder)> on_wait;
 };
 
-// Access to a data folder from any terminal: through the control socket of the `millstream run` that holds it, otherwise by
-// opening it. The folder is held until the access is destroyed.
-// FAILED_PRECONDITION: held by a process that serves nobody (named). NOT_FOUND: no such folder.
+// Access to a data folder from any terminal: through the control socket of the `millstream run` that holds it,
+// otherwise by opening it. The folder is held until the access is destroyed. FAILED_PRECONDITION: held by a process
+// that serves nobody (named). NOT_FOUND: no such folder.
 absl::StatusOr<std::unique_ptr<LogAccess>> OpenAccess(const OpenAccessOptions& options);
 
 }  // namespace millstream::cli

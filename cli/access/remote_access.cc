@@ -77,8 +77,9 @@ class RemoteAccess : public LogAccess {
       if (version == wire::kVersion) return absl::OkStatus();
     } catch (const Json::exception&) {
     }
-    return absl::FailedPreconditionError(StrCat("folder ", folder_, " is held by ", holder_.empty() ? "a process" : holder_,
-                                                " of another version of millstream; use the same version in both terminals"));
+    return absl::FailedPreconditionError(
+        StrCat("folder ", folder_, " is held by ", holder_.empty() ? "a process" : holder_,
+               " of another version of millstream; use the same version in both terminals"));
   }
 
   std::string Holder() const override { return holder_; }
@@ -95,8 +96,12 @@ class RemoteAccess : public LogAccess {
     MS_ASSIGN_OR_RETURN(const Json detail, Call("topics.describe", {{"topic", topic}}));
     return Convert<TopicDetail>([&] { return call_json::ToTopicDetail(detail); });
   }
-  absl::Status CreateTopic(const log::TopicSpec& spec) override { return Call("topics.create", call_json::FromTopicSpec(spec)).status(); }
-  absl::Status DeleteTopic(const std::string& topic) override { return Call("topics.delete", {{"topic", topic}}).status(); }
+  absl::Status CreateTopic(const log::TopicSpec& spec) override {
+    return Call("topics.create", call_json::FromTopicSpec(spec)).status();
+  }
+  absl::Status DeleteTopic(const std::string& topic) override {
+    return Call("topics.delete", {{"topic", topic}}).status();
+  }
 
   absl::StatusOr<std::unique_ptr<RecordSink>> OpenSink() override {
     MS_ASSIGN_OR_RETURN(const int descriptor, wire::ConnectControlSocket(folder_));

@@ -9,7 +9,8 @@
 
 namespace millstream::cli {
 
-// Connects to the process that holds `folder`. NOT_FOUND: nobody listens there. FAILED_PRECONDITION: it is another version.
+// Connects to the process that holds `folder`. NOT_FOUND: nobody listens there. FAILED_PRECONDITION: it is another
+// version.
 absl::StatusOr<std::unique_ptr<LogAccess>> ConnectRemoteAccess(const std::string& folder);
 
 }  // namespace millstream::cli

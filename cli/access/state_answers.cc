@@ -20,12 +20,14 @@ std::string Listed(const std::vector<std::string>& names) {
   return list.empty() ? "none" : list;
 }
 
-// Which of `names` (namespace/name) is meant by `wanted`: the whole name, or the part behind the slash. Empty: the only one.
+// Which of `names` (namespace/name) is meant by `wanted`: the whole name, or the part behind the slash. Empty: the only
+// one.
 absl::StatusOr<size_t> ChooseProcessor(const std::vector<std::string>& names, const std::string& wanted) {
   if (wanted.empty()) {
     if (names.size() == 1) return 0;
     if (names.empty()) return absl::NotFoundError("no processor has run on this data folder yet");
-    return absl::InvalidArgumentError(StrCat("there are several processors (", Listed(names), "); choose one with --processor"));
+    return absl::InvalidArgumentError(
+        StrCat("there are several processors (", Listed(names), "); choose one with --processor"));
   }
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == wanted || names[i].substr(names[i].find('/') + 1) == wanted) return i;
@@ -74,7 +76,8 @@ store::ScanRequest FirstPage(const StateQuery& query, store::StoreIndex store) {
 
 // Reads pages of one task until it ends or `rows` has `limit`.
 template <typename ReadPage>
-absl::Status ScanTask(TaskId task, store::ScanRequest request, size_t limit, ReadPage read_page, std::vector<StateRow>* rows) {
+absl::Status ScanTask(TaskId task, store::ScanRequest request, size_t limit, ReadPage read_page,
+                      std::vector<StateRow>* rows) {
   while (rows->size() < limit) {
     request.max_rows = std::min<size_t>(limit - rows->size(), 10'000);
     MS_ASSIGN_OR_RETURN(store::ScanPage page, read_page(request));
@@ -100,7 +103,8 @@ class RunningState : public StateBackend {
     server::QueryBackend* queries = processors_[chosen].queries;
     MS_ASSIGN_OR_RETURN(const store::StoreIndex store, ChooseStore(queries->Stores(), query.store));
     auto promise = std::make_shared<Promise<server::KeyAnswer>>();
-    queries->GetKey(store, query.key, std::nullopt, [promise](absl::StatusOr<server::KeyAnswer> answer) { promise->Set(std::move(answer)); });
+    queries->GetKey(store, query.key, std::nullopt,
+                    [promise](absl::StatusOr<server::KeyAnswer> answer) { promise->Set(std::move(answer)); });
     MS_ASSIGN_OR_RETURN(server::KeyAnswer answer, promise->Wait());
     if (!answer.value.has_value()) return NoSuchKey(query.store);
     return StateRow{.task = answer.source.task.value(), .key = query.key, .value = *std::move(answer.value)};
@@ -115,7 +119,8 @@ class RunningState : public StateBackend {
     for (const server::TaskReport& task : queries->Tasks().tasks) {
       const auto read_page = [&](const store::ScanRequest& request) -> absl::StatusOr<store::ScanPage> {
         auto promise = std::make_shared<Promise<server::ScanAnswer>>();
-        queries->Scan(task.task, request, [promise](absl::StatusOr<server::ScanAnswer> answer) { promise->Set(std::move(answer)); });
+        queries->Scan(task.task, request,
+                      [promise](absl::StatusOr<server::ScanAnswer> answer) { promise->Set(std::move(answer)); });
         MS_ASSIGN_OR_RETURN(server::ScanAnswer answer, promise->Wait());
         return std::move(answer.page);
       };

@@ -14,7 +14,7 @@ namespace millstream::cli {
 
 // A running processor whose state can be asked for.
 struct RunningProcessor {
-  std::string name;            // <namespace>/<name>
+  std::string name;  // <namespace>/<name>
   server::QueryBackend* queries = nullptr;
 };
 

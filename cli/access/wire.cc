@@ -132,7 +132,9 @@ absl::Status Connection::Send(FrameKind kind, std::string_view payload) {
   std::string head;
   PutInteger(payload.size() + 1, 4, &head);
   head.push_back(static_cast<char>(kind));
-  if (payload.size() + 1 > kMaxFrame) return absl::InvalidArgumentError(StrCat("control socket: ", payload.size(), " bytes in one frame; the bound is ", kMaxFrame));
+  if (payload.size() + 1 > kMaxFrame)
+    return absl::InvalidArgumentError(
+        StrCat("control socket: ", payload.size(), " bytes in one frame; the bound is ", kMaxFrame));
   iovec parts[2] = {{head.data(), head.size()}, {const_cast<char*>(payload.data()), payload.size()}};
   size_t part = 0;
   while (part < 2) {
@@ -185,7 +187,8 @@ absl::StatusOr<int> ConnectControlSocket(const std::string& folder) {
     const int error = errno;
     close(descriptor);
     if (error == EACCES || error == EPERM) {
-      return absl::PermissionDeniedError(StrCat("folder ", folder, " is held by a process of another user: ", std::strerror(error)));
+      return absl::PermissionDeniedError(
+          StrCat("folder ", folder, " is held by a process of another user: ", std::strerror(error)));
     }
     return absl::NotFoundError(StrCat("nobody listens on ", folder, "/", kSocketName, ": ", std::strerror(error)));
   }
@@ -199,14 +202,16 @@ absl::StatusOr<int> ListenControlSocket(const std::string& folder) {
   const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return absl::ResourceExhaustedError(StrCat("control socket: ", std::strerror(errno)));
   struct stat existing;
-  if (fstatat(folder_descriptor, kSocketName.data(), &existing, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(existing.st_mode)) {
+  if (fstatat(folder_descriptor, kSocketName.data(), &existing, AT_SYMLINK_NOFOLLOW) == 0 &&
+      S_ISSOCK(existing.st_mode)) {
     unlink(address.sun_path);
   }
   if (bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
       chmod(address.sun_path, 0600) != 0 || listen(descriptor, 64) != 0) {
     const int error = errno;
     close(descriptor);
-    return absl::FailedPreconditionError(StrCat("cannot listen on ", folder, "/", kSocketName, ": ", std::strerror(error),
+    return absl::FailedPreconditionError(StrCat("cannot listen on ", folder, "/", kSocketName, ": ",
+                                                std::strerror(error),
                                                 "; put the data folder on a local file system (--data)"));
   }
   return descriptor;

@@ -11,15 +11,16 @@
 #include "absl/time/time.h"
 #include "cli/access/log_access.h"
 
-// The control protocol between `millstream` commands and the process that holds a data folder: frames over a Unix stream
-// socket, private to one version of the program (both sides are the same binary, else the greeting says so).
+// The control protocol between `millstream` commands and the process that holds a data folder: frames over a Unix
+// stream socket, private to one version of the program (both sides are the same binary, else the greeting says so).
 //
 //   frame = u32 little-endian length of the rest | u8 kind | payload
 //
 // kCall is answered by one kReply. kProduce is not answered: a failure of it is the answer to the next kFlush.
 namespace millstream::cli::wire {
 
-inline constexpr uint32_t kMaxFrame = 64u << 20;  // a batch is about 1 MiB; one record may be as large as its topic allows
+inline constexpr uint32_t kMaxFrame = 64u
+                                      << 20;  // a batch is about 1 MiB; one record may be as large as its topic allows
 inline constexpr int kVersion = 1;
 
 enum class FrameKind : uint8_t {
@@ -55,11 +56,12 @@ class Connection {
   const int descriptor_;
 };
 
-// The socket of a data folder. Works for folders of any path length: the folder is opened and the socket addressed through
-// /proc/self/fd (a socket address has 107 bytes).
+// The socket of a data folder. Works for folders of any path length: the folder is opened and the socket addressed
+// through /proc/self/fd (a socket address has 107 bytes).
 inline constexpr std::string_view kSocketName = "control.sock";
 absl::StatusOr<int> ConnectControlSocket(const std::string& folder);  // NOT_FOUND: nobody listens there
-absl::StatusOr<int> ListenControlSocket(const std::string& folder);   // replaces a stale socket: call only while holding the folder
+absl::StatusOr<int> ListenControlSocket(
+    const std::string& folder);  // replaces a stale socket: call only while holding the folder
 
 std::string EncodeRecords(const std::vector<log::OutgoingRecord>& records);
 absl::StatusOr<std::vector<log::OutgoingRecord>> DecodeRecords(std::string_view payload);

@@ -12,8 +12,16 @@ namespace millstream::cli::wire {
 namespace {
 
 std::vector<log::OutgoingRecord> SomeRecords() {
-  return {{.to = {"t", Partition(3)}, .timestamp_ms = -5, .key = "k", .value = std::nullopt, .headers = {{"h", "v"}, {"h", std::nullopt}}},
-          {.to = {"t", Partition(0)}, .timestamp_ms = int64_t{1} << 60, .key = std::nullopt, .value = std::string("\0\xff", 2), .headers = {}},
+  return {{.to = {"t", Partition(3)},
+           .timestamp_ms = -5,
+           .key = "k",
+           .value = std::nullopt,
+           .headers = {{"h", "v"}, {"h", std::nullopt}}},
+          {.to = {"t", Partition(0)},
+           .timestamp_ms = int64_t{1} << 60,
+           .key = std::nullopt,
+           .value = std::string("\0\xff", 2),
+           .headers = {}},
           {.to = {"u", Partition(1)}, .timestamp_ms = 0, .key = "", .value = "", .headers = {}}};
 }
 
@@ -35,7 +43,8 @@ TEST(WireTest, ChunksComeOutAsTheyWentIn) {
   ConsumedChunk chunk;
   chunk.at_end = true;
   chunk.positions = {{Partition(0), Offset(5)}, {Partition(7), Offset(0)}};
-  chunk.records.push_back({Partition(7), {.offset = Offset(4), .timestamp_ms = 9, .key = "k", .value = "v", .headers = {{"a", "b"}}}});
+  chunk.records.push_back(
+      {Partition(7), {.offset = Offset(4), .timestamp_ms = 9, .key = "k", .value = "v", .headers = {{"a", "b"}}}});
   const auto decoded = DecodeChunk(EncodeChunk(chunk));
   ASSERT_TRUE(decoded.ok());
   EXPECT_TRUE(decoded->at_end);
@@ -50,7 +59,8 @@ TEST(WireTest, DamagedPayloadsAreErrorsAndNothingElse) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
   const std::string whole = EncodeRecords(SomeRecords());
-  for (size_t length = 0; length < whole.size(); ++length) EXPECT_FALSE(DecodeRecords(whole.substr(0, length)).ok()) << length;
+  for (size_t length = 0; length < whole.size(); ++length)
+    EXPECT_FALSE(DecodeRecords(whole.substr(0, length)).ok()) << length;
   for (int i = 0; i < 20'000; ++i) {
     std::string damaged = whole;
     damaged[random() % damaged.size()] = static_cast<char>(random());

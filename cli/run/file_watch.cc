@@ -22,7 +22,8 @@ uint64_t MixOf(const fs::path& path, const std::error_code& failed, const fs::fi
 }
 
 bool Ignored(const std::string& name) {
-  return name.empty() || name[0] == '.' || name == "__pycache__" || name == "node_modules" || name == "target" || name == "build";
+  return name.empty() || name[0] == '.' || name == "__pycache__" || name == "node_modules" || name == "target" ||
+         name == "build";
 }
 
 }  // namespace
@@ -35,7 +36,9 @@ FileWatch::FileWatch(const std::vector<std::string>& command) {
     // Programs in system folders come from packages, they are not being worked on.
     const fs::path folder = fs::absolute(word).lexically_normal().parent_path();
     const std::string text = folder.string();
-    if (text.rfind("/usr/", 0) == 0 || text.rfind("/bin", 0) == 0 || text.rfind("/sbin", 0) == 0 || text.find("/bin/") != std::string::npos) continue;
+    if (text.rfind("/usr/", 0) == 0 || text.rfind("/bin", 0) == 0 || text.rfind("/sbin", 0) == 0 ||
+        text.find("/bin/") != std::string::npos)
+      continue;
     places.insert(text);
   }
   places_.assign(places.begin(), places.end());

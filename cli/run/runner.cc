@@ -32,18 +32,21 @@ constexpr absl::Duration kSilentGrace = absl::Seconds(3);
 
 LogLevel LevelOf(const std::vector<spec::Manifest>& manifests, bool verbose) {
   if (verbose) return LogLevel::kInfo;
-  const bool debug = std::any_of(manifests.begin(), manifests.end(),
-                                 [](const spec::Manifest& manifest) { return manifest.processor.sidecar.log_level == spec::LogLevel::kDebug; });
+  const bool debug = std::any_of(manifests.begin(), manifests.end(), [](const spec::Manifest& manifest) {
+    return manifest.processor.sidecar.log_level == spec::LogLevel::kDebug;
+  });
   return debug ? LogLevel::kDebug : LogLevel::kWarning;
 }
 
-absl::StatusOr<std::vector<std::string>> CommandOf(const spec::Manifest& manifest, const std::vector<std::string>& given) {
+absl::StatusOr<std::vector<std::string>> CommandOf(const spec::Manifest& manifest,
+                                                   const std::vector<std::string>& given) {
   if (!given.empty()) return given;
   std::vector<std::string> command = manifest.processor.container.command;
   command.insert(command.end(), manifest.processor.container.args.begin(), manifest.processor.container.args.end());
   if (!command.empty()) return command;
-  return absl::InvalidArgumentError(StrCat(manifest.file, ": nothing says how to start the worker of ", manifest.processor.QualifiedName(),
-                                           "; add it behind --, as in: millstream run -f ", manifest.file, " -- python totals.py"));
+  return absl::InvalidArgumentError(
+      StrCat(manifest.file, ": nothing says how to start the worker of ", manifest.processor.QualifiedName(),
+             "; add it behind --, as in: millstream run -f ", manifest.file, " -- python totals.py"));
 }
 
 }  // namespace
@@ -75,9 +78,11 @@ absl::StatusOr<std::vector<spec::Manifest>> Runner::ReadManifests() {
     if (diagnostic.severity != spec::Severity::kNote) std::cerr << spec::ToText(diagnostic) << std::endl;
   }
   if (!result.ok()) return absl::InvalidArgumentError("the manifests have errors; nothing was started");
-  if (result.manifests.empty()) return absl::InvalidArgumentError("there is no StreamProcessor in the files given with -f");
+  if (result.manifests.empty())
+    return absl::InvalidArgumentError("there is no StreamProcessor in the files given with -f");
   if (result.manifests.size() > 1 && !options_.command.empty()) {
-    return absl::InvalidArgumentError("-- COMMAND is for one processor; with several give each its own in container.command and args");
+    return absl::InvalidArgumentError(
+        "-- COMMAND is for one processor; with several give each its own in container.command and args");
   }
   SetLogging(LevelOf(result.manifests, options_.verbose), LogFormat::kText);
   for (const spec::Manifest& manifest : result.manifests) {
@@ -130,10 +135,14 @@ absl::Status Runner::StartWorkers() {
     options.environment.emplace_back("MILLSTREAM_STOP_TIMEOUT", "1");
     options.environment.insert(options.environment.end(), container.env.begin(), container.env.end());
     options.environment.emplace_back("MILLSTREAM_SOCKET", processor.socket_path);
-    worker.process = std::make_unique<WorkerProcess>(std::move(options), [this, prefix = worker.prefix](std::string_view line) { screen_.Print(StrCat(prefix, line)); });
+    worker.process = std::make_unique<WorkerProcess>(
+        std::move(options),
+        [this, prefix = worker.prefix](std::string_view line) { screen_.Print(StrCat(prefix, line)); });
     if (options_.watch) {
       worker.watch = std::make_unique<FileWatch>(worker.command);
-      if (worker.watch->places().empty()) screen_.Print(StrCat(worker.processor, ": --watch: the command names no file of yours, so there is nothing to watch"));
+      if (worker.watch->places().empty())
+        screen_.Print(
+            StrCat(worker.processor, ": --watch: the command names no file of yours, so there is nothing to watch"));
     }
     MS_RETURN_IF_ERROR(worker.process->Start());
   }
@@ -149,10 +158,14 @@ void Runner::ShowFirstScreen() {
   std::vector<RunningView> views;
   for (size_t i = 0; i < workers_.size(); ++i) {
     const host::LocalStack::Processor& processor = stack_->processors()[i];
-    views.push_back({.spec = &processor.manifest.processor, .tasks = processor.tasks, .output_partitions = processor.output_partitions,
-                     .command = workers_[i].command, .http = processor.http == nullptr ? "" : processor.http->authority()});
+    views.push_back({.spec = &processor.manifest.processor,
+                     .tasks = processor.tasks,
+                     .output_partitions = processor.output_partitions,
+                     .command = workers_[i].command,
+                     .http = processor.http == nullptr ? "" : processor.http->authority()});
   }
-  std::string screen = FirstScreen(options_.data, options_.default_data ? "" : StrCat(" --data ", options_.data), views);
+  std::string screen =
+      FirstScreen(options_.data, options_.default_data ? "" : StrCat(" --data ", options_.data), views);
   screen.pop_back();
   screen_.Print(screen);
 }
@@ -196,7 +209,8 @@ void Runner::ReplaceHangingWorkers(absl::Duration now) {
     } else if (!worker.silent_since.has_value()) {
       worker.silent_since = now;
     } else if (now - *worker.silent_since > kSilentGrace) {
-      screen_.Print(StrCat(worker.processor, ": the worker (pid ", pid, ") lost its connection and does not come back: it hangs; killed, starts again"));
+      screen_.Print(StrCat(worker.processor, ": the worker (pid ", pid,
+                           ") lost its connection and does not come back: it hangs; killed, starts again"));
       worker.silent_since.reset();
       worker.connected_pid = -1;
       worker.process->Replace();
@@ -230,7 +244,9 @@ int Runner::Drain() {
   control_.reset();
   const bool in_order = stack_->Stop();
   EndWorkers();
-  std::cerr << (in_order ? "millstream: everything is committed; goodbye" : "millstream: not everything was finished in time; it is done again next time") << std::endl;
+  std::cerr << (in_order ? "millstream: everything is committed; goodbye"
+                         : "millstream: not everything was finished in time; it is done again next time")
+            << std::endl;
   if (stack_->stuck_calls() > 0) {
     // A thread is inside a call of the log, which therefore cannot be closed.
     RemoveSocketFolder(socket_folder_);
@@ -242,7 +258,8 @@ int Runner::Drain() {
 void Runner::EndWorkers() {
   const auto wait = [this](absl::Duration until) {
     const auto any_running = [this] {
-      return std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.process->running(); });
+      return std::any_of(workers_.begin(), workers_.end(),
+                         [](const Worker& worker) { return worker.process->running(); });
     };
     while (any_running() && Interrupts() < 2 && SystemClock().Monotonic() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -23,20 +23,20 @@ struct RunOptions {
   std::vector<std::string> files;
   std::vector<std::string> command;  // for a single processor; otherwise container.command and args
   std::string data;
-  bool default_data = true;          // the commands of the first screen need no --data
-  std::optional<int> partitions;     // of input topics that have to be made
+  bool default_data = true;       // the commands of the first screen need no --data
+  std::optional<int> partitions;  // of input topics that have to be made
   std::string http_address = "127.0.0.1";
-  int http_port = 0;                 // 0: free ones; otherwise this and the following ones
+  int http_port = 0;  // 0: free ones; otherwise this and the following ones
   bool http = true;
   bool watch = false;
   bool verbose = false;
-  int64_t memory_bytes = 0;          // 0: DefaultMemoryBytes
+  int64_t memory_bytes = 0;                  // 0: DefaultMemoryBytes
   absl::Duration grace = absl::Seconds(30);  // for draining
   Screen::Kind screen = Screen::Kind::kPlain;
 };
 
-// `millstream run`: the data folder, one sidecar and one worker process per manifest, the control socket for other terminals,
-// and the screen. Used on the main thread: worker processes die with the thread that made them.
+// `millstream run`: the data folder, one sidecar and one worker process per manifest, the control socket for other
+// terminals, and the screen. Used on the main thread: worker processes die with the thread that made them.
 class Runner {
  public:
   explicit Runner(RunOptions options);
@@ -51,7 +51,7 @@ class Runner {
   struct Worker {
     std::string processor;  // its name
     std::vector<std::string> command;
-    std::string prefix;     // of what it prints
+    std::string prefix;  // of what it prints
     std::unique_ptr<WorkerProcess> process;
     std::unique_ptr<FileWatch> watch;
     // Connected with this process id at some time; and since when that process runs without a connection.
@@ -67,7 +67,8 @@ class Runner {
   // Polls once, at most 100 ms: output, ends of processes, the screen.
   void Wait();
   void LookAtFiles(absl::Duration now);
-  // Ends workers that lost their connection and do not come back: they hang, and a hanging program never restarts itself.
+  // Ends workers that lost their connection and do not come back: they hang, and a hanging program never restarts
+  // itself.
   void ReplaceHangingWorkers(absl::Duration now);
   int Drain();
   // Lets workers end by themselves after GOODBYE, then with SIGTERM, then with SIGKILL.

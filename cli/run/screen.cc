@@ -46,7 +46,9 @@ std::string StateOf(const host::SidecarStatus& status) {
       if (report.time_left.has_value()) time = std::max(time, *report.time_left);
     }
     return StrCat("restoring ", status.restoring, " tasks, ", HumanBytes(static_cast<double>(left)), " left",
-                  time > absl::ZeroDuration() ? StrCat(", about ", absl::FormatDuration(absl::Ceil(time, absl::Seconds(1)))) : std::string());
+                  time > absl::ZeroDuration()
+                      ? StrCat(", about ", absl::FormatDuration(absl::Ceil(time, absl::Seconds(1))))
+                      : std::string());
   }
   if (status.restoring > 0) return StrCat("opening ", status.restoring, " tasks");
   if (status.engine.workers == 0) return "waiting for the worker";
@@ -55,32 +57,40 @@ std::string StateOf(const host::SidecarStatus& status) {
 }
 
 std::string LastError(const host::SidecarStatus& status) {
-  if (!status.conditions.empty()) return StrCat(status.conditions.front().reason, ": ", FirstLine(status.conditions.front().message));
+  if (!status.conditions.empty())
+    return StrCat(status.conditions.front().reason, ": ", FirstLine(status.conditions.front().message));
   return FirstLine(status.engine.last_error);
 }
 
 }  // namespace
 
-std::string FirstScreen(const std::string& data, const std::string& data_option, const std::vector<RunningView>& processors) {
+std::string FirstScreen(const std::string& data, const std::string& data_option,
+                        const std::vector<RunningView>& processors) {
   std::string screen = StrCat("millstream: topics and state are in ", data, "; Ctrl-C ends\n");
   for (const RunningView& view : processors) {
     const spec::StreamProcessorSpec& spec = *view.spec;
-    StrAppend(&screen, "\n", spec.QualifiedName(), "  ", ToString(spec.guarantee), ", ", view.tasks, view.tasks == 1 ? " task" : " tasks", "\n");
+    StrAppend(&screen, "\n", spec.QualifiedName(), "  ", ToString(spec.guarantee), ", ", view.tasks,
+              view.tasks == 1 ? " task" : " tasks", "\n");
     for (const spec::InputSpec& input : spec.inputs) StrAppend(&screen, "  input   ", input.topic, "\n");
     for (const spec::StoreSpec& store : spec.stores) StrAppend(&screen, "  store   ", store.name, "\n");
     for (size_t i = 0; i < spec.outputs.size(); ++i) {
-      StrAppend(&screen, "  output  ", spec.outputs[i].topic, " (", view.output_partitions[i], view.output_partitions[i] == 1 ? " partition" : " partitions", ")\n");
+      StrAppend(&screen, "  output  ", spec.outputs[i].topic, " (", view.output_partitions[i],
+                view.output_partitions[i] == 1 ? " partition" : " partitions", ")\n");
     }
     StrAppend(&screen, "  worker  ", Words(view.command), "\n");
   }
   screen += "\nIn another terminal:\n";
   for (const RunningView& view : processors) {
     const spec::StreamProcessorSpec& spec = *view.spec;
-    StrAppend(&screen, "  echo 'alice={\"amount\": 1}' | millstream produce ", spec.inputs.front().topic, " --format keyvalue", data_option, "\n");
-    if (!spec.outputs.empty()) StrAppend(&screen, "  millstream consume ", spec.outputs.front().topic, " --follow", data_option, "\n");
+    StrAppend(&screen, "  echo 'alice={\"amount\": 1}' | millstream produce ", spec.inputs.front().topic,
+              " --format keyvalue", data_option, "\n");
+    if (!spec.outputs.empty())
+      StrAppend(&screen, "  millstream consume ", spec.outputs.front().topic, " --follow", data_option, "\n");
     if (!spec.stores.empty()) {
-      StrAppend(&screen, "  millstream state get ", spec.stores.front().name, " alice", processors.size() > 1 ? StrCat(" --processor ", spec.name) : std::string(), data_option, "\n");
-      if (!view.http.empty()) StrAppend(&screen, "  curl http://", view.http, "/v1/stores/", spec.stores.front().name, "/keys/alice\n");
+      StrAppend(&screen, "  millstream state get ", spec.stores.front().name, " alice",
+                processors.size() > 1 ? StrCat(" --processor ", spec.name) : std::string(), data_option, "\n");
+      if (!view.http.empty())
+        StrAppend(&screen, "  curl http://", view.http, "/v1/stores/", spec.stores.front().name, "/keys/alice\n");
     }
     if (!view.http.empty()) StrAppend(&screen, "  curl http://", view.http, "/v1/tasks\n");
   }
@@ -102,7 +112,8 @@ void Screen::Finish() {
 }
 
 void Screen::Draw(const std::string& line) {
-  // The cursor goes back to the first column: a log line of another thread then covers the status instead of following it.
+  // The cursor goes back to the first column: a log line of another thread then covers the status instead of following
+  // it.
   std::fprintf(stderr, "\r\033[K%s\r", Cut(line, static_cast<size_t>(TerminalWidth(STDERR_FILENO) - 1)).c_str());
   std::fflush(stderr);
   last_line_ = line;
@@ -128,9 +139,13 @@ void Screen::ShowChanges(const std::string& name, const host::SidecarStatus& sta
     said_[name] = kind;
     Print(StrCat(name, ": ", state));
   }
-  const std::string error = !status.conditions.empty() ? StrCat(status.conditions.front().reason, ": ", status.conditions.front().message) : status.engine.last_error;
+  const std::string error = !status.conditions.empty()
+                                ? StrCat(status.conditions.front().reason, ": ", status.conditions.front().message)
+                                : status.engine.last_error;
   // The time a worker is away grows; that is not news.
-  const std::string news = !status.conditions.empty() && status.conditions.front().reason == "WorkerNotConnected" ? "WorkerNotConnected" : error;
+  const std::string news = !status.conditions.empty() && status.conditions.front().reason == "WorkerNotConnected"
+                               ? "WorkerNotConnected"
+                               : error;
   if (errors_[name] != news) {
     errors_[name] = news;
     if (!error.empty()) Print(StrCat(name, ": ", error));
@@ -149,11 +164,17 @@ void Screen::Show(absl::Duration now, const std::vector<std::pair<std::string, h
   nlohmann::json list = nlohmann::json::array();
   for (const auto& [name, status] : statuses) {
     const double rate = RateOf(now, name, status);
-    StrAppend(&line, line.empty() ? "" : "  |  ", name, ": ", StateOf(status), "  ", WithCommas(static_cast<int64_t>(rate)), " records/s  lag ",
-              WithCommas(status.engine.lag_records), "  ", WithCommas(static_cast<int64_t>(status.engine.records_committed)), " done");
+    StrAppend(&line, line.empty() ? "" : "  |  ", name, ": ", StateOf(status), "  ",
+              WithCommas(static_cast<int64_t>(rate)), " records/s  lag ", WithCommas(status.engine.lag_records), "  ",
+              WithCommas(static_cast<int64_t>(status.engine.records_committed)), " done");
     if (const std::string error = LastError(status); terminal && !error.empty()) StrAppend(&line, "  ! ", error);
-    list.push_back({{"processor", name}, {"state", StateOf(status)}, {"recordsPerSecond", rate}, {"lag", status.engine.lag_records},
-                    {"records", status.engine.records_committed}, {"transactions", status.engine.transactions}, {"workers", status.engine.workers},
+    list.push_back({{"processor", name},
+                    {"state", StateOf(status)},
+                    {"recordsPerSecond", rate},
+                    {"lag", status.engine.lag_records},
+                    {"records", status.engine.records_committed},
+                    {"transactions", status.engine.transactions},
+                    {"workers", status.engine.workers},
                     {"lastError", LastError(status)}});
   }
   if (terminal) {

@@ -22,10 +22,11 @@ struct RunningView {
 
 // What a newcomer needs next: what runs, and the exact lines to produce, consume and query from another terminal.
 // `data_option`: " --data DIR" if those lines need it.
-std::string FirstScreen(const std::string& data, const std::string& data_option, const std::vector<RunningView>& processors);
+std::string FirstScreen(const std::string& data, const std::string& data_option,
+                        const std::vector<RunningView>& processors);
 
-// What a `millstream run` shows: on a terminal one line at the bottom that is drawn anew, with everything else above it;
-// elsewhere plain lines when something changed, at most every 10 s while only numbers move. One thread.
+// What a `millstream run` shows: on a terminal one line at the bottom that is drawn anew, with everything else above
+// it; elsewhere plain lines when something changed, at most every 10 s while only numbers move. One thread.
 class Screen {
  public:
   enum class Kind { kTerminal, kPlain, kJson };

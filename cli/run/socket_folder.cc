@@ -25,7 +25,8 @@ absl::StatusOr<std::string> MakeSocketFolder() {
     if (mkdtemp(pattern.data()) != nullptr) return pattern;  // mode 0700
     StrAppend(&problem, problem.empty() ? "" : "; ", parent, ": ", std::strerror(errno));
   }
-  return absl::FailedPreconditionError(StrCat("no folder for the worker's socket can be made (", problem, "); set XDG_RUNTIME_DIR to a short path you may write to"));
+  return absl::FailedPreconditionError(StrCat("no folder for the worker's socket can be made (", problem,
+                                              "); set XDG_RUNTIME_DIR to a short path you may write to"));
 }
 
 void RemoveSocketFolder(const std::string& folder) {

@@ -7,7 +7,8 @@
 
 namespace millstream::cli {
 
-// Makes a folder of mode 0700 for worker sockets, with a path short enough for them: in $XDG_RUNTIME_DIR, else under /tmp.
+// Makes a folder of mode 0700 for worker sockets, with a path short enough for them: in $XDG_RUNTIME_DIR, else under
+// /tmp.
 absl::StatusOr<std::string> MakeSocketFolder();
 // Removes it and the sockets in it.
 void RemoveSocketFolder(const std::string& folder);

@@ -49,8 +49,10 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 }
 
 std::string Describe(int status) {
-  if (WIFSIGNALED(status)) return StrCat("was killed by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")");
-  if (WEXITSTATUS(status) == 0) return "ended with exit code 0, though a worker runs until it is told to stop (is its last line app.run()?)";
+  if (WIFSIGNALED(status))
+    return StrCat("was killed by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")");
+  if (WEXITSTATUS(status) == 0)
+    return "ended with exit code 0, though a worker runs until it is told to stop (is its last line app.run()?)";
   return StrCat("ended with exit code ", WEXITSTATUS(status));
 }
 
@@ -64,7 +66,8 @@ void CloseOthersOnExec() {
   for (int descriptor = 3; descriptor < 4096; ++descriptor) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
 }
 
-WorkerProcess::WorkerProcess(WorkerProcessOptions options, Print print) : options_(std::move(options)), print_(std::move(print)) {}
+WorkerProcess::WorkerProcess(WorkerProcessOptions options, Print print)
+    : options_(std::move(options)), print_(std::move(print)) {}
 
 WorkerProcess::~WorkerProcess() {
   Kill();
@@ -120,7 +123,8 @@ absl::Status WorkerProcess::Spawn() {
     close(err[0]);
     if (child < 0) return absl::ResourceExhaustedError(StrCat("worker: fork: ", std::strerror(fork_error)));
     waitpid(child, nullptr, 0);
-    const std::string message = StrCat("the worker cannot be started: ", options_.command[0], ": ", std::strerror(error));
+    const std::string message =
+        StrCat("the worker cannot be started: ", options_.command[0], ": ", std::strerror(error));
     return error == ENOENT ? absl::NotFoundError(message) : absl::PermissionDeniedError(message);
   }
   setpgid(child, child);  // the child does so as well; whoever is first
@@ -204,7 +208,8 @@ void WorkerProcess::Reap(absl::Duration now) {
     start_at_ = now;
     return;
   }
-  pause_ = now - started_at_ >= kHealthyAfter ? kFirstPause : std::min(std::max(pause_ * 2, kFirstPause), kLongestPause);
+  pause_ =
+      now - started_at_ >= kHealthyAfter ? kFirstPause : std::min(std::max(pause_ * 2, kFirstPause), kLongestPause);
   start_at_ = now + pause_;
   print_(StrCat("the worker ", Describe(status), "; started again in ", absl::FormatDuration(pause_)));
 }

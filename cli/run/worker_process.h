@@ -17,14 +17,14 @@
 namespace millstream::cli {
 
 struct WorkerProcessOptions {
-  std::vector<std::string> command;  // program and arguments
-  std::string working_directory;     // empty: ours
+  std::vector<std::string> command;                              // program and arguments
+  std::string working_directory;                                 // empty: ours
   std::vector<std::pair<std::string, std::string>> environment;  // on top of ours
 };
 
-// The worker of a local run as a child process: in a process group of its own (Ctrl-C of the terminal does not reach it), killed
-// with us whatever kills us, its output passed on line by line, started again when it ends. All on one thread, which must live
-// as long as the child (the kernel's rule for "killed with us").
+// The worker of a local run as a child process: in a process group of its own (Ctrl-C of the terminal does not reach
+// it), killed with us whatever kills us, its output passed on line by line, started again when it ends. All on one
+// thread, which must live as long as the child (the kernel's rule for "killed with us").
 class WorkerProcess {
  public:
   // `print` gets whole lines of output, and what there is to say about the process.
@@ -42,8 +42,8 @@ class WorkerProcess {
 
   // Descriptors to poll for reading; call Service when one is readable, and every 100 ms anyway.
   std::vector<int> Descriptors() const;
-  // Reads output, notices the end of the process, starts it again when its pause is over: 200 ms, doubled with each end in
-  // less than 10 s up to 30 s.
+  // Reads output, notices the end of the process, starts it again when its pause is over: 200 ms, doubled with each end
+  // in less than 10 s up to 30 s.
   void Service(absl::Duration now);
 
   // SIGTERM now and, with `Service`, SIGKILL after 5 s; then a new start without pause. For --watch.

@@ -11,7 +11,8 @@ namespace {
 
 class LocalMembership : public Membership {
  public:
-  LocalMembership(LocalMembershipOptions options, MembershipEvents* events) : options_(std::move(options)), events_(events) {}
+  LocalMembership(LocalMembershipOptions options, MembershipEvents* events)
+      : options_(std::move(options)), events_(events) {}
 
   absl::Status Join() override {
     absl::StatusOr<log::GroupToken> token = options_.join();

@@ -16,8 +16,8 @@ struct LocalMembershipOptions {
   std::function<void(const log::GroupToken&)> leave;
 };
 
-// Membership of a local run: the data folder is held by one process, so that every task is this process's until it leaves.
-// `events` outlives it.
+// Membership of a local run: the data folder is held by one process, so that every task is this process's until it
+// leaves. `events` outlives it.
 std::unique_ptr<Membership> NewLocalMembership(LocalMembershipOptions options, MembershipEvents* events);
 
 }  // namespace millstream::group

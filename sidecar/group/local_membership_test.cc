@@ -15,7 +15,9 @@ struct Recorder : MembershipEvents {
     token = given;
     seen.push_back("token of " + std::to_string(members));
   }
-  void OnAssigned(const std::vector<TaskId>& tasks) override { seen.push_back("assigned " + std::to_string(tasks.size())); }
+  void OnAssigned(const std::vector<TaskId>& tasks) override {
+    seen.push_back("assigned " + std::to_string(tasks.size()));
+  }
   void OnRevoked(const std::vector<TaskId>&) override { seen.push_back("revoked"); }
   void OnRebalance() override { seen.push_back("rebalance"); }
   void OnLost(const absl::Status&) override { seen.push_back("lost"); }
@@ -25,7 +27,9 @@ TEST(LocalMembershipTest, TokenComesBeforeTheTasksAndLeavingGivesItBackOnce) {
   Recorder recorder;
   std::vector<log::GroupToken> left;
   const log::GroupToken token{.group = "g", .member_id = "m", .instance_id = "", .generation = Generation(7)};
-  auto membership = NewLocalMembership({.tasks = 4, .join = [&] { return token; }, .leave = [&](const log::GroupToken& t) { left.push_back(t); }}, &recorder);
+  auto membership = NewLocalMembership(
+      {.tasks = 4, .join = [&] { return token; }, .leave = [&](const log::GroupToken& t) { left.push_back(t); }},
+      &recorder);
   ASSERT_TRUE(membership->Join().ok());
   EXPECT_THAT(recorder.seen, ElementsAre("token of 1", "assigned 4"));
   EXPECT_EQ(recorder.token, token);
@@ -36,7 +40,10 @@ TEST(LocalMembershipTest, TokenComesBeforeTheTasksAndLeavingGivesItBackOnce) {
 
 TEST(LocalMembershipTest, AFailedJoinAssignsNothing) {
   Recorder recorder;
-  auto membership = NewLocalMembership({.tasks = 4, .join = [] { return absl::UnavailableError("no log"); }, .leave = [](const log::GroupToken&) { FAIL(); }}, &recorder);
+  auto membership = NewLocalMembership({.tasks = 4,
+                                        .join = [] { return absl::UnavailableError("no log"); },
+                                        .leave = [](const log::GroupToken&) { FAIL(); }},
+                                       &recorder);
   EXPECT_TRUE(absl::IsUnavailable(membership->Join()));
   EXPECT_TRUE(recorder.seen.empty());
   membership->Leave();

@@ -11,11 +11,18 @@
 
 namespace millstream::host {
 
-Applier::Applier(const ApplierOptions& options, TaskTable* tasks, const Clock* clock, MetricsRegistry* metrics, EventSink* sink)
-    : options_(options), tasks_(tasks), clock_(clock), sink_(sink),
-      unflushed_bytes_(metrics->GetGauge("millstream_state_unflushed_bytes", "Changelog applied to the stores and not flushed to disk.", {})),
-      flushes_(metrics->GetCounter("millstream_state_flushes_total", "Flushes of task databases begun by the bound on unflushed changelog.", {})),
-      next_touch_(clock->Monotonic() + options.touch_interval), thread_([this] { Run(); }) {}
+Applier::Applier(const ApplierOptions& options, TaskTable* tasks, const Clock* clock, MetricsRegistry* metrics,
+                 EventSink* sink)
+    : options_(options),
+      tasks_(tasks),
+      clock_(clock),
+      sink_(sink),
+      unflushed_bytes_(metrics->GetGauge("millstream_state_unflushed_bytes",
+                                         "Changelog applied to the stores and not flushed to disk.", {})),
+      flushes_(metrics->GetCounter("millstream_state_flushes_total",
+                                   "Flushes of task databases begun by the bound on unflushed changelog.", {})),
+      next_touch_(clock->Monotonic() + options.touch_interval),
+      thread_([this] { Run(); }) {}
 
 Applier::~Applier() { Stop(); }
 
@@ -47,7 +54,8 @@ void Applier::Run() {
     std::vector<Job> jobs;
     {
       absl::MutexLock lock(&mutex_);
-      mutex_.AwaitWithTimeout(absl::Condition(&something_to_do), std::max(next_touch_ - clock_->Monotonic(), absl::Milliseconds(1)));
+      mutex_.AwaitWithTimeout(absl::Condition(&something_to_do),
+                              std::max(next_touch_ - clock_->Monotonic(), absl::Milliseconds(1)));
       jobs.swap(queue_);
       stopping = stopping_;
     }
@@ -90,8 +98,9 @@ void Applier::ApplyTogether(TaskId task, std::vector<engine::ApplyState> applies
     merged.positions.wall_ms = std::max(merged.positions.wall_ms, applies[i].positions.wall_ms);
   }
   const TaskTable::Store store = tasks_->Get(task);
-  const absl::Status status = store == nullptr ? absl::UnavailableError(StrCat("task ", task.value(), " is not open here"))
-                                               : store->Apply(merged.writes, merged.positions);
+  const absl::Status status = store == nullptr
+                                  ? absl::UnavailableError(StrCat("task ", task.value(), " is not open here"))
+                                  : store->Apply(merged.writes, merged.positions);
   for (const engine::ApplyId id : ids) sink_->Post(engine::StateApplied{.apply = id, .status = status});
 }
 
@@ -99,7 +108,9 @@ void Applier::CloseStore(TaskId task) {
   if (const TaskTable::Store store = tasks_->Take(task); store != nullptr) {
     const absl::Status flushed = store->Flush();
     // Not an error of the task: what is missing on disk is read back from the changelog.
-    if (!flushed.ok()) LogWarning("state was not flushed on close; it will be replayed", {{"task", task.value()}, {"error", flushed.ToString()}});
+    if (!flushed.ok())
+      LogWarning("state was not flushed on close; it will be replayed",
+                 {{"task", task.value()}, {"error", flushed.ToString()}});
   }
   sink_->Post(engine::TaskClosed{task});
 }
@@ -139,7 +150,9 @@ void Applier::TouchIfDue() {
   for (const auto& [task, store] : tasks_->All()) {
     absl::Status touched = store->Touch(clock_->WallMillis());
     if (touched.ok()) touched = store->Flush();
-    if (!touched.ok()) LogWarning("refreshing the time of a state's stamp failed", {{"task", task.value()}, {"error", touched.ToString()}});
+    if (!touched.ok())
+      LogWarning("refreshing the time of a state's stamp failed",
+                 {{"task", task.value()}, {"error", touched.ToString()}});
   }
 }
 

@@ -20,12 +20,13 @@ struct ApplierOptions {
   absl::Duration touch_interval = absl::Hours(1);
 };
 
-// The thread that brings committed state to disk, in order per task, and posts StateApplied; it also closes tasks. Applies of
-// one task that wait together become one batch. Its queue is bounded by the engine's overlays.
+// The thread that brings committed state to disk, in order per task, and posts StateApplied; it also closes tasks.
+// Applies of one task that wait together become one batch. Its queue is bounded by the engine's overlays.
 class Applier {
  public:
   // All pointers outlive it.
-  Applier(const ApplierOptions& options, TaskTable* tasks, const Clock* clock, MetricsRegistry* metrics, EventSink* sink);
+  Applier(const ApplierOptions& options, TaskTable* tasks, const Clock* clock, MetricsRegistry* metrics,
+          EventSink* sink);
   ~Applier();
 
   void Apply(engine::ApplyState apply);

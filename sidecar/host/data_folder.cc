@@ -25,8 +25,10 @@ absl::Status MakeFolder(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (!error) return absl::OkStatus();
-  const std::string message = StrCat("folder ", path, " cannot be made: ", error.message(), "; choose another one with --data");
-  return error == std::errc::no_space_on_device ? absl::ResourceExhaustedError(message) : absl::FailedPreconditionError(message);
+  const std::string message =
+      StrCat("folder ", path, " cannot be made: ", error.message(), "; choose another one with --data");
+  return error == std::errc::no_space_on_device ? absl::ResourceExhaustedError(message)
+                                                : absl::FailedPreconditionError(message);
 }
 
 std::string ReadAll(const std::string& path) {
@@ -45,7 +47,8 @@ absl::Status WriteWhole(const std::string& path, std::string_view text) {
   const int error = errno;
   close(file);
   if (!written) return absl::ResourceExhaustedError(StrCat(path, ": ", std::strerror(error)));
-  if (rename(draft.c_str(), path.c_str()) != 0) return absl::ResourceExhaustedError(StrCat(path, ": ", std::strerror(errno)));
+  if (rename(draft.c_str(), path.c_str()) != 0)
+    return absl::ResourceExhaustedError(StrCat(path, ": ", std::strerror(errno)));
   return absl::OkStatus();
 }
 
@@ -60,20 +63,25 @@ std::string RandomId() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DataFolder>> DataFolder::Acquire(const std::string& path, const std::string& program, bool create) {
+absl::StatusOr<std::unique_ptr<DataFolder>> DataFolder::Acquire(const std::string& path, const std::string& program,
+                                                                bool create) {
   if (!create && !fs::is_directory(path)) {
-    return absl::NotFoundError(StrCat("there is no data folder ", path, "; name it with --data, or make it by `millstream run` or `millstream produce`"));
+    return absl::NotFoundError(StrCat("there is no data folder ", path,
+                                      "; name it with --data, or make it by `millstream run` or `millstream produce`"));
   }
   MS_RETURN_IF_ERROR(MakeFolder(path));
   const std::string lock_path = path + "/lock";
   const int lock = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock < 0) return absl::FailedPreconditionError(StrCat(lock_path, ": ", std::strerror(errno), "; choose another folder with --data"));
+  if (lock < 0)
+    return absl::FailedPreconditionError(
+        StrCat(lock_path, ": ", std::strerror(errno), "; choose another folder with --data"));
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     const std::string holder = ReadAll(lock_path);
     close(lock);
     if (error != EWOULDBLOCK) return absl::FailedPreconditionError(StrCat(lock_path, ": ", std::strerror(error)));
-    return absl::FailedPreconditionError(StrCat("data folder ", path, " is held by ", holder.empty() ? "another process" : holder,
+    return absl::FailedPreconditionError(StrCat("data folder ", path, " is held by ",
+                                                holder.empty() ? "another process" : holder,
                                                 "; end it, or choose another folder with --data"));
   }
   std::unique_ptr<DataFolder> folder(new DataFolder(fs::absolute(path).lexically_normal().string(), lock));
@@ -101,7 +109,8 @@ absl::StatusOr<std::string> DataFolder::StateDirectory(std::string_view group) c
 absl::Status DataFolder::RememberProcessor(const spec::Manifest& manifest) {
   const std::string directory = path_ + "/processors";
   MS_RETURN_IF_ERROR(MakeFolder(directory));
-  return WriteWhole(StrCat(directory, "/", manifest.processor.name_space, ".", manifest.processor.name, ".json"), manifest.canonical_json);
+  return WriteWhole(StrCat(directory, "/", manifest.processor.name_space, ".", manifest.processor.name, ".json"),
+                    manifest.canonical_json);
 }
 
 std::vector<spec::Manifest> DataFolder::KnownProcessors() const {

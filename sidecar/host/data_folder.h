@@ -21,12 +21,14 @@ namespace millstream::host {
 //   state/<group>/<task>/   one database per task
 //   processors/<namespace>.<name>.json   canonical manifest of every processor that ever ran here
 //
-// Thread-safe after Acquire. Everything below may be deleted with the folder; state alone may be deleted, it is rebuilt.
+// Thread-safe after Acquire. Everything below may be deleted with the folder; state alone may be deleted, it is
+// rebuilt.
 class DataFolder {
  public:
-  // Takes the lock; it ends with the object or the process, whatever kills it. FAILED_PRECONDITION names program and pid of
-  // the holder. NOT_FOUND if the folder is missing and `create` is false.
-  static absl::StatusOr<std::unique_ptr<DataFolder>> Acquire(const std::string& path, const std::string& program, bool create);
+  // Takes the lock; it ends with the object or the process, whatever kills it. FAILED_PRECONDITION names program and
+  // pid of the holder. NOT_FOUND if the folder is missing and `create` is false.
+  static absl::StatusOr<std::unique_ptr<DataFolder>> Acquire(const std::string& path, const std::string& program,
+                                                             bool create);
   ~DataFolder();
   DataFolder(const DataFolder&) = delete;
   DataFolder& operator=(const DataFolder&) = delete;

@@ -49,8 +49,10 @@ TEST_F(DataFolderTest, ASecondProcessIsToldWhoHoldsIt) {
   const pid_t child = fork();
   if (child == 0) {
     const auto refused = DataFolder::Acquire(root_, "other", true);
-    const bool named = absl::IsFailedPrecondition(refused.status()) &&
-                       std::string(refused.status().message()).find("millstream run (pid " + std::to_string(holder) + ")") != std::string::npos;
+    const bool named =
+        absl::IsFailedPrecondition(refused.status()) &&
+        std::string(refused.status().message()).find("millstream run (pid " + std::to_string(holder) + ")") !=
+            std::string::npos;
     _exit(named ? 0 : 1);
   }
   int status = 0;
@@ -62,7 +64,9 @@ TEST_F(DataFolderTest, RemembersProcessors) {
   auto folder = DataFolder::Acquire(root_, "test", true);
   ASSERT_TRUE(folder.ok());
   const spec::ParseResult parsed = spec::ParseManifests(
-      "apiVersion: millstream.dev/v1alpha1\nkind: StreamProcessor\nmetadata: {name: one}\nspec: {inputs: [{topic: in}], stores: [{name: s}]}\n", "one.yaml");
+      "apiVersion: millstream.dev/v1alpha1\nkind: StreamProcessor\nmetadata: {name: one}\nspec: {inputs: [{topic: "
+      "in}], stores: [{name: s}]}\n",
+      "one.yaml");
   ASSERT_TRUE(parsed.ok()) << spec::ToText(parsed.diagnostics);
   ASSERT_TRUE((*folder)->RememberProcessor(parsed.manifests[0]).ok());
   ASSERT_TRUE((*folder)->RememberProcessor(parsed.manifests[0]).ok());

@@ -16,7 +16,9 @@ EngineLoop::EngineLoop(std::unique_ptr<engine::Engine> engine, const Clock* cloc
 
 EngineLoop::~EngineLoop() { Stop(); }
 
-void EngineLoop::Start() { thread_ = std::thread([this] { Run(); }); }
+void EngineLoop::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
 
 void EngineLoop::Post(engine::Event event) {
   absl::MutexLock lock(&mutex_);
@@ -45,9 +47,11 @@ void EngineLoop::Run() {
     // Something happened since the last snapshot: the next one is due.
     const absl::Duration snapshot = stale_ ? published_at_ + kStatusInterval : absl::InfiniteDuration();
     {
-      const auto something_to_do = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !queue_.empty(); };
+      const auto something_to_do = [this]()
+                                       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !queue_.empty(); };
       absl::MutexLock lock(&mutex_);
-      mutex_.AwaitWithTimeout(absl::Condition(&something_to_do), std::max(std::min(wake, snapshot) - clock_->Monotonic(), absl::ZeroDuration()));
+      mutex_.AwaitWithTimeout(absl::Condition(&something_to_do),
+                              std::max(std::min(wake, snapshot) - clock_->Monotonic(), absl::ZeroDuration()));
       if (stopping_) return;
       events.swap(queue_);
     }

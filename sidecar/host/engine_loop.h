@@ -24,9 +24,9 @@ class ActionHandler {
   virtual void OnTick() = 0;
 };
 
-// The thread that owns an engine: feeds it the posted events in order, a Tick every second and when it asked for one, and
-// hands its actions on. The queue needs no bound of its own: the engine pauses who would fill it (fetched bytes, one batch per
-// task, one call per action).
+// The thread that owns an engine: feeds it the posted events in order, a Tick every second and when it asked for one,
+// and hands its actions on. The queue needs no bound of its own: the engine pauses who would fill it (fetched bytes,
+// one batch per task, one call per action).
 class EngineLoop : public EventSink {
  public:
   // `clock` and `handler` outlive the loop. Events may be posted before Start; they wait.

@@ -14,10 +14,14 @@ constexpr absl::Duration kRenewPause = absl::Seconds(1);
 }  // namespace
 
 Fetcher::Fetcher(log::Log* log, std::vector<std::string> topics, int64_t buffered_bytes, EventSink* sink)
-    : log_(log), topics_(std::move(topics)),
-      options_{.isolation = log::Isolation::kReadCommitted, .max_buffered_bytes = buffered_bytes,
+    : log_(log),
+      topics_(std::move(topics)),
+      options_{.isolation = log::Isolation::kReadCommitted,
+               .max_buffered_bytes = buffered_bytes,
                .max_read_bytes = std::min<int64_t>(1 << 20, std::max<int64_t>(64 << 10, buffered_bytes / 4))},
-      sink_(sink), reader_(log_->NewReader(options_)), thread_([this] { Run(); }) {}
+      sink_(sink),
+      reader_(log_->NewReader(options_)),
+      thread_([this] { Run(); }) {}
 
 Fetcher::~Fetcher() { Stop(); }
 
@@ -90,7 +94,8 @@ void Fetcher::Begin(const TopicPartition& from, const Source& source) {
   reader_->Remove(from);
   const absl::Status added = reader_->Add(from, source.position);
   if (!added.ok()) {
-    sink_->Post(engine::InputFailed{.task = source.task, .input = source.input, .status = added, .fetch = source.fetch});
+    sink_->Post(
+        engine::InputFailed{.task = source.task, .input = source.input, .status = added, .fetch = source.fetch});
     return;
   }
   if (source.paused) reader_->Pause(from);
@@ -102,20 +107,27 @@ void Fetcher::Pass(log::ReaderEvent event) {
     if (source == sources_.end()) return;
     source->second.position = read->next;
     const bool some = !read->records.empty();
-    sink_->Post(engine::RecordsRead{.task = source->second.task, .input = source->second.input, .records = std::move(read->records),
-                                    .next = read->next, .fetch = source->second.fetch});
+    sink_->Post(engine::RecordsRead{.task = source->second.task,
+                                    .input = source->second.input,
+                                    .records = std::move(read->records),
+                                    .next = read->next,
+                                    .fetch = source->second.fetch});
     if (some) CrashPoint("after-fetch");
   } else if (auto* end = std::get_if<log::EndOfPartition>(&event)) {
     const auto source = sources_.find(end->from);
     if (source == sources_.end()) return;
     source->second.position = end->position;
-    sink_->Post(engine::EndOfInput{.task = source->second.task, .input = source->second.input, .position = end->position,
+    sink_->Post(engine::EndOfInput{.task = source->second.task,
+                                   .input = source->second.input,
+                                   .position = end->position,
                                    .fetch = source->second.fetch});
   } else if (auto* failed = std::get_if<log::PartitionFailed>(&event)) {
     const auto source = sources_.find(failed->from);
     if (source == sources_.end()) return;
-    sink_->Post(engine::InputFailed{.task = source->second.task, .input = source->second.input,
-                                    .status = Annotate(failed->status, failed->from.ToString()), .fetch = source->second.fetch});
+    sink_->Post(engine::InputFailed{.task = source->second.task,
+                                    .input = source->second.input,
+                                    .status = Annotate(failed->status, failed->from.ToString()),
+                                    .fetch = source->second.fetch});
   }
 }
 

@@ -16,11 +16,12 @@
 namespace millstream::host {
 
 // The thread that reads the inputs of all tasks with one log::Reader and posts what it finds: RecordsRead, EndOfInput,
-// InputFailed. Commands come from the engine's thread, never block and keep their order. A reader that fails as a whole is
-// made anew, once a second, and goes on where it was.
+// InputFailed. Commands come from the engine's thread, never block and keep their order. A reader that fails as a whole
+// is made anew, once a second, and goes on where it was.
 class Fetcher {
  public:
-  // `topics`: of the inputs, in the spec's order. `buffered_bytes` bounds what the reader holds. All pointers outlive it.
+  // `topics`: of the inputs, in the spec's order. `buffered_bytes` bounds what the reader holds. All pointers outlive
+  // it.
   Fetcher(log::Log* log, std::vector<std::string> topics, int64_t buffered_bytes, EventSink* sink);
   ~Fetcher();
 

@@ -22,7 +22,8 @@ absl::StatusOr<std::unique_ptr<LocalStack>> LocalStack::Start(LocalStackOptions 
   std::unique_ptr<LocalStack> stack(new LocalStack());
   MS_RETURN_IF_ERROR(stack->OpenFolder(options));
   MS_RETURN_IF_ERROR(stack->PrepareProcessors(&options));
-  for (size_t i = 0; i < stack->processors_.size(); ++i) MS_RETURN_IF_ERROR(stack->StartHttp(options, static_cast<int>(i)));
+  for (size_t i = 0; i < stack->processors_.size(); ++i)
+    MS_RETURN_IF_ERROR(stack->StartHttp(options, static_cast<int>(i)));
   return stack;
 }
 
@@ -47,12 +48,15 @@ absl::Status LocalStack::OpenFolder(const LocalStackOptions& options) {
     }
     const std::string message(folder.status().message());
     // Who serves the folder stays; produce and its like are about to end.
-    const bool stays = message.find("millstream run") != std::string::npos || message.find("millstream-sidecar") != std::string::npos;
+    const bool stays =
+        message.find("millstream run") != std::string::npos || message.find("millstream-sidecar") != std::string::npos;
     const bool interrupted = options.interrupted && options.interrupted();
-    if (stays || interrupted || !absl::IsFailedPrecondition(folder.status()) || SystemClock().Monotonic() > deadline) return folder.status();
+    if (stays || interrupted || !absl::IsFailedPrecondition(folder.status()) || SystemClock().Monotonic() > deadline)
+      return folder.status();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  memory_ = SplitMemory(options.memory_bytes > 0 ? options.memory_bytes : DefaultMemoryBytes(), static_cast<int>(options.manifests.size()));
+  memory_ = SplitMemory(options.memory_bytes > 0 ? options.memory_bytes : DefaultMemoryBytes(),
+                        static_cast<int>(options.manifests.size()));
   log::EmbeddedLogOptions log_options;
   log_options.directory = folder_->LogDirectory();
   log_options.block_cache_bytes = memory_.log_cache;
@@ -66,7 +70,8 @@ absl::Status LocalStack::OpenFolder(const LocalStackOptions& options) {
 absl::Status LocalStack::PrepareProcessors(LocalStackOptions* options) {
   std::vector<const spec::StreamProcessorSpec*> specs;
   for (const spec::Manifest& manifest : options->manifests) specs.push_back(&manifest.processor);
-  MS_ASSIGN_OR_RETURN(PreparationReport report, PrepareTopics(&log_->admin(), specs, {.partitions = options->partitions, .create_inputs = true}));
+  MS_ASSIGN_OR_RETURN(PreparationReport report,
+                      PrepareTopics(&log_->admin(), specs, {.partitions = options->partitions, .create_inputs = true}));
   created_ = std::move(report.created);
   warnings_ = std::move(report.warnings);
   for (size_t i = 0; i < options->manifests.size(); ++i) {
@@ -78,7 +83,8 @@ absl::Status LocalStack::PrepareProcessors(LocalStackOptions* options) {
     processor.metrics = NewMetricsRegistry();
     MS_RETURN_IF_ERROR(folder_->RememberProcessor(processor.manifest));
   }
-  for (size_t i = 0; i < processors_.size(); ++i) MS_RETURN_IF_ERROR(StartSidecar(&processors_[i], std::move(report.processors[i])));
+  for (size_t i = 0; i < processors_.size(); ++i)
+    MS_RETURN_IF_ERROR(StartSidecar(&processors_[i], std::move(report.processors[i])));
   return absl::OkStatus();
 }
 
@@ -94,12 +100,14 @@ absl::Status LocalStack::StartSidecar(Processor* processor, PreparedTopics topic
   const auto membership = [&](group::MembershipEvents* events) {
     group::LocalMembershipOptions local;
     local.tasks = processor->tasks;
-    local.join = [log = log_.get(), group = spec.group, member = StrCat("local-", folder_->instance_id())] { return log->JoinGroup(group, member); };
+    local.join = [log = log_.get(), group = spec.group, member = StrCat("local-", folder_->instance_id())] {
+      return log->JoinGroup(group, member);
+    };
     local.leave = [log = log_.get()](const log::GroupToken& token) { log->LeaveGroup(token); };
     return group::NewLocalMembership(std::move(local), events);
   };
-  MS_ASSIGN_OR_RETURN(processor->sidecar,
-                      Sidecar::Start(std::move(options), log_.get(), environment_.get(), membership, &SystemClock(), processor->metrics.get()));
+  MS_ASSIGN_OR_RETURN(processor->sidecar, Sidecar::Start(std::move(options), log_.get(), environment_.get(), membership,
+                                                         &SystemClock(), processor->metrics.get()));
   return absl::OkStatus();
 }
 
@@ -111,7 +119,8 @@ absl::Status LocalStack::StartHttp(const LocalStackOptions& options, int index) 
   http.listen.port = options.http_port == 0 ? 0 : options.http_port + index;
   absl::StatusOr<std::unique_ptr<server::HttpEndpoints>> endpoints =
       server::HttpEndpoints::Start(http, processor.sidecar->queries(), processor.metrics.get());
-  if (!endpoints.ok()) return Annotate(endpoints.status(), "HTTP (choose another address with --http, or none with --http off)");
+  if (!endpoints.ok())
+    return Annotate(endpoints.status(), "HTTP (choose another address with --http, or none with --http off)");
   processor.http = *std::move(endpoints);
   return absl::OkStatus();
 }
@@ -121,7 +130,8 @@ void LocalStack::BeginDrain(absl::Duration deadline) {
 }
 
 bool LocalStack::drained() const {
-  return std::all_of(processors_.begin(), processors_.end(), [](const Processor& processor) { return processor.sidecar->drained(); });
+  return std::all_of(processors_.begin(), processors_.end(),
+                     [](const Processor& processor) { return processor.sidecar->drained(); });
 }
 
 bool LocalStack::Stop() {

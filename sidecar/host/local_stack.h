@@ -23,16 +23,16 @@ struct LocalStackOptions {
   std::string data;     // folder
   std::string program;  // what others call this process while it holds the folder
   std::vector<spec::Manifest> manifests;
-  std::vector<std::string> socket_paths;  // where workers connect, per manifest
-  std::optional<int> partitions;          // of input topics that have to be made
+  std::vector<std::string> socket_paths;    // where workers connect, per manifest
+  std::optional<int> partitions;            // of input topics that have to be made
   std::optional<std::string> http_address;  // unset: no HTTP
   int http_port = 0;                        // 0: free ones; otherwise this one and the following ones
   int64_t memory_bytes = 0;                 // 0: DefaultMemoryBytes
   std::function<bool()> interrupted;        // ends the wait for a folder that a short command holds
 };
 
-// The sidecars of some processors on the embedded log of one data folder: lock, log, topics, sidecars, HTTP; in that order,
-// and back. Used by `millstream run` and `millstream-sidecar --data`. One thread.
+// The sidecars of some processors on the embedded log of one data folder: lock, log, topics, sidecars, HTTP; in that
+// order, and back. Used by `millstream run` and `millstream-sidecar --data`. One thread.
 class LocalStack {
  public:
   struct Processor {
@@ -59,7 +59,8 @@ class LocalStack {
   bool drained() const;
   // Ends every sidecar; call once, after the drain or instead of it. False if not everything was drained.
   bool Stop();
-  // Calls of the log that never came back: with any the log cannot be closed, and the process must end by _Exit after Stop.
+  // Calls of the log that never came back: with any the log cannot be closed, and the process must end by _Exit after
+  // Stop.
   int stuck_calls() const;
 
  private:

@@ -6,8 +6,8 @@
 
 namespace millstream::host {
 
-// Who gets how much of the one number that bounds the process (engine.md, "Memory"), in bytes. The first four are shared by
-// all processors of the process, the rest is per processor.
+// Who gets how much of the one number that bounds the process (engine.md, "Memory"), in bytes. The first four are
+// shared by all processors of the process, the rest is per processor.
 struct MemoryShares {
   int64_t log_cache = 0, log_memtables = 0;      // embedded log
   int64_t state_cache = 0, state_memtables = 0;  // task databases
@@ -21,8 +21,8 @@ struct MemoryShares {
 // Half of the number is left for code, stacks, frames being decoded and what the allocator cannot reuse.
 MemoryShares SplitMemory(int64_t total_bytes, int processors);
 
-// The bound when nothing is said: the memory limit of the cgroup; without one the lesser of 512 MiB and a quarter of the RAM.
-// `root` is where /proc and /sys are, for tests.
+// The bound when nothing is said: the memory limit of the cgroup; without one the lesser of 512 MiB and a quarter of
+// the RAM. `root` is where /proc and /sys are, for tests.
 int64_t DefaultMemoryBytes(const std::string& root = "");
 
 }  // namespace millstream::host

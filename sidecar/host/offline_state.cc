@@ -12,9 +12,12 @@ constexpr store::StateMemory kReadingMemory{.block_cache_bytes = 16 << 20, .memt
 
 log::KeyHash HashOf(spec::Partitioner partitioner) {
   switch (partitioner) {
-    case spec::Partitioner::kMurmur2: return log::KeyHash::kMurmur2;
-    case spec::Partitioner::kCrc32: return log::KeyHash::kCrc32;
-    case spec::Partitioner::kFnv1a: return log::KeyHash::kFnv1a;
+    case spec::Partitioner::kMurmur2:
+      return log::KeyHash::kMurmur2;
+    case spec::Partitioner::kCrc32:
+      return log::KeyHash::kCrc32;
+    case spec::Partitioner::kFnv1a:
+      return log::KeyHash::kFnv1a;
   }
   return log::KeyHash::kMurmur2;
 }
@@ -25,7 +28,8 @@ TaskId TaskOfKey(const spec::StreamProcessorSpec& spec, int tasks, std::string_v
   return TaskId(log::PartitionOfKey(HashOf(spec.inputs.front().partitioner), key, tasks).value());
 }
 
-absl::StatusOr<std::unique_ptr<OfflineReader>> OfflineReader::Open(const DataFolder& folder, log::Log* log, const spec::StreamProcessorSpec& spec) {
+absl::StatusOr<std::unique_ptr<OfflineReader>> OfflineReader::Open(const DataFolder& folder, log::Log* log,
+                                                                   const spec::StreamProcessorSpec& spec) {
   std::unique_ptr<OfflineReader> reader(new OfflineReader());
   reader->spec_ = spec;
   TaskStateOptions& options = reader->options_;

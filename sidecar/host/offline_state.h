@@ -15,19 +15,22 @@
 
 namespace millstream::host {
 
-// Committed state of a processor that does not run: its databases in the data folder, brought up to their changelogs' ends.
-// Not thread-safe.
+// Committed state of a processor that does not run: its databases in the data folder, brought up to their changelogs'
+// ends. Not thread-safe.
 class OfflineReader {
  public:
   // `log` outlives the reader and the stores it opened. NOT_FOUND: the processor's topics are not there.
-  static absl::StatusOr<std::unique_ptr<OfflineReader>> Open(const DataFolder& folder, log::Log* log, const spec::StreamProcessorSpec& spec);
+  static absl::StatusOr<std::unique_ptr<OfflineReader>> Open(const DataFolder& folder, log::Log* log,
+                                                             const spec::StreamProcessorSpec& spec);
 
   int tasks() const { return options_.topics.tasks; }
   std::vector<std::string> Stores() const;
   // The task whose partition the key hashes to.
   TaskId TaskOf(std::string_view key) const;
   // One at a time: let the last one go first.
-  absl::StatusOr<std::shared_ptr<store::TaskStore>> OpenTask(TaskId task) { return OpenStateForReading(options_, task); }
+  absl::StatusOr<std::shared_ptr<store::TaskStore>> OpenTask(TaskId task) {
+    return OpenStateForReading(options_, task);
+  }
 
  private:
   OfflineReader() = default;

@@ -53,12 +53,16 @@ void Queries::Stop() {
 server::ProbeAnswer Queries::Health() const {
   const absl::Duration since = parts_.clock->Monotonic() - parts_.loop->last_step();
   if (since < kLivenessBound) return {.ok = true, .reason = "the engine makes progress"};
-  return {.ok = false, .reason = StrCat("the engine made no step for ", absl::FormatDuration(absl::Trunc(since, absl::Seconds(1))), "; restart the process")};
+  return {.ok = false,
+          .reason = StrCat("the engine made no step for ", absl::FormatDuration(absl::Trunc(since, absl::Seconds(1))),
+                           "; restart the process")};
 }
 
 server::ProbeAnswer Queries::Readiness() const {
   if (parts_.workers->connected() == 0) {
-    return {.ok = false, .reason = StrCat("WorkerNotConnected: no worker is connected to ", parts_.workers->socket_path(), "; start the program with MILLSTREAM_SOCKET set to it")};
+    return {.ok = false,
+            .reason = StrCat("WorkerNotConnected: no worker is connected to ", parts_.workers->socket_path(),
+                             "; start the program with MILLSTREAM_SOCKET set to it")};
   }
   return {.ok = true, .reason = "member of the group, worker connected"};
 }
@@ -78,22 +82,35 @@ server::ProcessorReport Queries::Tasks() const {
     }
     const engine::TaskStatus& task = *found;
     switch (task.state) {
-      case engine::TaskStatus::State::kOpening: entry.state = "restoring"; break;
-      case engine::TaskStatus::State::kRunning: entry.state = "active"; break;
-      case engine::TaskStatus::State::kStopped: entry.state = "stopped"; break;
-      case engine::TaskStatus::State::kClosing: entry.state = "idle"; break;
+      case engine::TaskStatus::State::kOpening:
+        entry.state = "restoring";
+        break;
+      case engine::TaskStatus::State::kRunning:
+        entry.state = "active";
+        break;
+      case engine::TaskStatus::State::kStopped:
+        entry.state = "stopped";
+        break;
+      case engine::TaskStatus::State::kClosing:
+        entry.state = "idle";
+        break;
     }
     entry.error = task.error;
     entry.records = task.records;
     entry.attempt = task.attempt;
     for (size_t i = 0; i < task.inputs.size() && i < parts_.spec->inputs.size(); ++i) {
       const spec::InputSpec& input = parts_.spec->inputs[i];
-      entry.inputs.push_back({.name = input.name, .topic = input.topic, .partition = Partition(task.task.value()),
-                              .committed = task.inputs[i].committed, .position = task.inputs[i].position, .end = task.inputs[i].end});
+      entry.inputs.push_back({.name = input.name,
+                              .topic = input.topic,
+                              .partition = Partition(task.task.value()),
+                              .committed = task.inputs[i].committed,
+                              .position = task.inputs[i].position,
+                              .end = task.inputs[i].end});
     }
     for (const RestoreReport& restore : restores) {
       if (restore.task != task.task) continue;
-      entry.restore = server::TaskReport::Restore{.store = restore.store, .position = restore.position, .end = restore.end, .bytes = restore.bytes};
+      entry.restore = server::TaskReport::Restore{
+          .store = restore.store, .position = restore.position, .end = restore.end, .bytes = restore.bytes};
     }
     report.tasks.push_back(std::move(entry));
   }
@@ -112,16 +129,16 @@ std::vector<TaskId> Queries::TasksToScan() const {
   return tasks;
 }
 
-TaskId Queries::TaskOf(std::string_view key) const {
-  return TaskOfKey(*parts_.spec, parts_.tasks, key);
-}
+TaskId Queries::TaskOf(std::string_view key) const { return TaskOfKey(*parts_.spec, parts_.tasks, key); }
 
 absl::Status Queries::Check(TaskId task) const {
   if (task.value() < 0 || task.value() >= parts_.tasks) {
-    return absl::NotFoundError(StrCat("there is no task ", task.value(), "; ", parts_.spec->QualifiedName(), " has the tasks 0 to ", parts_.tasks - 1));
+    return absl::NotFoundError(StrCat("there is no task ", task.value(), "; ", parts_.spec->QualifiedName(),
+                                      " has the tasks 0 to ", parts_.tasks - 1));
   }
   if (parts_.table->Get(task) == nullptr) {
-    return absl::UnavailableError(StrCat("task ", task.value(), " of ", parts_.spec->QualifiedName(), " is not open yet (restoring, or stopped); ask again"));
+    return absl::UnavailableError(StrCat("task ", task.value(), " of ", parts_.spec->QualifiedName(),
+                                         " is not open yet (restoring, or stopped); ask again"));
   }
   return absl::OkStatus();
 }
@@ -132,10 +149,12 @@ server::AnswerSource Queries::SourceOf(TaskId task) const {
   const std::shared_ptr<const engine::EngineStatus> status = parts_.loop->status();
   if (const engine::TaskStatus* entry = Find(*status, task)) {
     for (size_t i = 0; i < entry->inputs.size() && i < parts_.spec->inputs.size(); ++i) {
-      if (entry->inputs[i].committed != kNoOffset) source.position[parts_.spec->inputs[i].topic] = entry->inputs[i].committed;
+      if (entry->inputs[i].committed != kNoOffset)
+        source.position[parts_.spec->inputs[i].topic] = entry->inputs[i].committed;
     }
   }
-  if (const TaskTable::Store store = parts_.table->Get(task); store != nullptr) source.written_ms = store->positions().wall_ms;
+  if (const TaskTable::Store store = parts_.table->Get(task); store != nullptr)
+    source.written_ms = store->positions().wall_ms;
   return source;
 }
 
@@ -143,7 +162,8 @@ absl::StatusOr<engine::QueryId> Queries::Expect(TaskId task, Completion completi
   server::AnswerSource source = SourceOf(task);
   absl::MutexLock lock(&mutex_);
   if (stopped_) return absl::UnavailableError("the sidecar stops; ask again when it is back");
-  if (pending_.size() >= kMaxPending) return absl::ResourceExhaustedError(StrCat(kMaxPending, " questions wait for an answer already; ask again later"));
+  if (pending_.size() >= kMaxPending)
+    return absl::ResourceExhaustedError(StrCat(kMaxPending, " questions wait for an answer already; ask again later"));
   const engine::QueryId query = next_query_++;
   pending_[query] = {std::move(source), std::move(completion)};
   return query;
@@ -153,26 +173,30 @@ void Queries::GetKey(store::StoreIndex store, Bytes key, std::optional<TaskId> t
                      std::function<void(absl::StatusOr<server::KeyAnswer>)> done) {
   const TaskId of = task.has_value() ? *task : TaskOf(key);
   if (const absl::Status status = Check(of); !status.ok()) return done(status);
-  const absl::StatusOr<engine::QueryId> query = Expect(of, [done](engine::QueryAnswered answer, server::AnswerSource source) {
-    if (!answer.status.ok()) return done(answer.status);
-    done(server::KeyAnswer{.value = std::move(answer.value), .source = std::move(source)});
-  });
+  const absl::StatusOr<engine::QueryId> query =
+      Expect(of, [done](engine::QueryAnswered answer, server::AnswerSource source) {
+        if (!answer.status.ok()) return done(answer.status);
+        done(server::KeyAnswer{.value = std::move(answer.value), .source = std::move(source)});
+      });
   if (!query.ok()) return done(query.status());
   parts_.loop->Post(engine::QueryKey{.query = *query, .task = of, .store = store, .key = std::move(key)});
 }
 
-void Queries::Scan(TaskId task, store::ScanRequest range, std::function<void(absl::StatusOr<server::ScanAnswer>)> done) {
+void Queries::Scan(TaskId task, store::ScanRequest range,
+                   std::function<void(absl::StatusOr<server::ScanAnswer>)> done) {
   if (const absl::Status status = Check(task); !status.ok()) return done(status);
-  const absl::StatusOr<engine::QueryId> query = Expect(task, [this, task, range, done](engine::QueryAnswered answer, server::AnswerSource source) {
-    if (!answer.status.ok()) return done(answer.status);
-    if (answer.page.rows.empty() && answer.page.more && answer.cursor.has_value()) {
-      // Everything on the page was deleted since; the next one is asked for behind it, until there is a row or the end.
-      store::ScanRequest next = range;
-      next.after = *std::move(answer.cursor);
-      return Scan(task, std::move(next), done);
-    }
-    done(server::ScanAnswer{.page = std::move(answer.page), .source = std::move(source)});
-  });
+  const absl::StatusOr<engine::QueryId> query =
+      Expect(task, [this, task, range, done](engine::QueryAnswered answer, server::AnswerSource source) {
+        if (!answer.status.ok()) return done(answer.status);
+        if (answer.page.rows.empty() && answer.page.more && answer.cursor.has_value()) {
+          // Everything on the page was deleted since; the next one is asked for behind it, until there is a row or the
+          // end.
+          store::ScanRequest next = range;
+          next.after = *std::move(answer.cursor);
+          return Scan(task, std::move(next), done);
+        }
+        done(server::ScanAnswer{.page = std::move(answer.page), .source = std::move(source)});
+      });
   if (!query.ok()) return done(query.status());
   parts_.loop->Post(engine::QueryRange{.query = *query, .task = task, .range = std::move(range)});
 }

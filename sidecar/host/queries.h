@@ -17,8 +17,8 @@
 
 namespace millstream::host {
 
-// What HTTP and the command line ask of a running sidecar: its tasks from the last status snapshot, committed state through
-// the engine, so that what is committed and not on disk yet is seen.
+// What HTTP and the command line ask of a running sidecar: its tasks from the last status snapshot, committed state
+// through the engine, so that what is committed and not on disk yet is seen.
 class Queries : public server::QueryBackend {
  public:
   // Questions the engine has not answered yet; beyond it RESOURCE_EXHAUSTED. Each holds its key and a callback.
@@ -47,7 +47,8 @@ class Queries : public server::QueryBackend {
   std::vector<TaskId> TasksToScan() const override;
   void GetKey(store::StoreIndex store, Bytes key, std::optional<TaskId> task,
               std::function<void(absl::StatusOr<server::KeyAnswer>)> done) override;
-  void Scan(TaskId task, store::ScanRequest range, std::function<void(absl::StatusOr<server::ScanAnswer>)> done) override;
+  void Scan(TaskId task, store::ScanRequest range,
+            std::function<void(absl::StatusOr<server::ScanAnswer>)> done) override;
 
   // The task whose partition the key hashes to.
   TaskId TaskOf(std::string_view key) const;

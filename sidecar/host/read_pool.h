@@ -13,8 +13,8 @@
 
 namespace millstream::host {
 
-// Threads that read state for the engine and post KeysRead or RangeScanned. Its queue is bounded by what the engine asks for
-// at a time: a few reads per batch in flight and per query.
+// Threads that read state for the engine and post KeysRead or RangeScanned. Its queue is bounded by what the engine
+// asks for at a time: a few reads per batch in flight and per query.
 class ReadPool {
  public:
   // `tasks` and `sink` outlive it.

@@ -63,8 +63,8 @@ WriterThreadsOptions WriterOptionsOf(const SidecarOptions& options, const engine
   return result;
 }
 
-TaskStateOptions StateOptionsOf(const SidecarOptions& options, const engine::EngineOptions& engine_options, log::Log* log,
-                                store::StateEnvironment* environment, const Clock* clock) {
+TaskStateOptions StateOptionsOf(const SidecarOptions& options, const engine::EngineOptions& engine_options,
+                                log::Log* log, store::StateEnvironment* environment, const Clock* clock) {
   TaskStateOptions result;
   result.log = log;
   result.spec = &options.spec;
@@ -84,9 +84,11 @@ std::vector<std::string> InputTopics(const spec::StreamProcessorSpec& spec) {
 
 class SidecarImpl : public Sidecar, private ActionHandler, private group::MembershipEvents {
  public:
-  SidecarImpl(SidecarOptions options, log::Log* log, store::StateEnvironment* environment, const MembershipFactory& membership,
-              const Clock* clock, MetricsRegistry* metrics)
-      : options_(std::move(options)), clock_(clock), engine_options_(EngineOptionsOf(options_, clock)),
+  SidecarImpl(SidecarOptions options, log::Log* log, store::StateEnvironment* environment,
+              const MembershipFactory& membership, const Clock* clock, MetricsRegistry* metrics)
+      : options_(std::move(options)),
+        clock_(clock),
+        engine_options_(EngineOptionsOf(options_, clock)),
         loop_(engine::Engine::Create(engine_options_, clock, metrics), clock, this),
         fetcher_(log, InputTopics(options_.spec), options_.memory.fetch_buffer, &loop_),
         readers_(&tasks_, &loop_, options_.read_threads),
@@ -95,8 +97,14 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
         state_options_(StateOptionsOf(options_, engine_options_, log, environment, clock)),
         opener_(state_options_, options_.restore_threads, &tasks_, metrics, &loop_),
         workers_(ServerOptionsOf(options_), &engine_options_, clock, metrics, &loop_),
-        queries_({.spec = &options_.spec, .tasks = options_.topics.tasks, .loop = &loop_, .table = &tasks_, .opener = &opener_,
-                  .workers = &workers_, .clock = clock, .owner = options_.owner}),
+        queries_({.spec = &options_.spec,
+                  .tasks = options_.topics.tasks,
+                  .loop = &loop_,
+                  .table = &tasks_,
+                  .opener = &opener_,
+                  .workers = &workers_,
+                  .clock = clock,
+                  .owner = options_.owner}),
         membership_(membership(this)) {}
 
   ~SidecarImpl() override { StopThreads(); }
@@ -139,7 +147,9 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
   void OnTick() override { writers_.CheckDeadlines(); }
 
   // MembershipEvents.
-  void OnToken(const log::GroupToken& token, int members) override { loop_.Post(engine::TokenChanged{.token = token, .members = members}); }
+  void OnToken(const log::GroupToken& token, int members) override {
+    loop_.Post(engine::TokenChanged{.token = token, .members = members});
+  }
   void OnAssigned(const std::vector<TaskId>& tasks) override {
     for (const TaskId task : tasks) loop_.Post(engine::TaskAssigned{task});
   }
@@ -254,26 +264,34 @@ SidecarStatus SidecarImpl::Status() const {
     status.restoring += task.state == engine::TaskStatus::State::kOpening;
     status.stopped += task.state == engine::TaskStatus::State::kStopped;
     if (task.state == engine::TaskStatus::State::kStopped) {
-      status.conditions.push_back({.reason = "TaskStopped", .message = StrCat("task ", task.task.value(), " is stopped: ", task.error)});
+      status.conditions.push_back(
+          {.reason = "TaskStopped", .message = StrCat("task ", task.task.value(), " is stopped: ", task.error)});
     }
   }
   if (const absl::Status first = workers_.FirstError(); !first.ok()) status.worker_error = std::string(first.message());
   const std::optional<absl::Duration> alone = workers_.AloneFor();
   if (alone.has_value() && *alone > options_.spec.sidecar.workers.connect_timeout) {
-    status.conditions.push_back({.reason = "WorkerNotConnected",
-                                 .message = StrCat("no worker for ", absl::FormatDuration(absl::Trunc(*alone, absl::Seconds(1))), "; expected on ",
-                                                   workers_.socket_path(), status.worker_error.empty() ? "" : "; the last one: ", status.worker_error)});
+    status.conditions.push_back(
+        {.reason = "WorkerNotConnected",
+         .message = StrCat("no worker for ", absl::FormatDuration(absl::Trunc(*alone, absl::Seconds(1))),
+                           "; expected on ", workers_.socket_path(),
+                           status.worker_error.empty() ? "" : "; the last one: ", status.worker_error)});
   }
   if (status.engine.commits_wait && status.stuck_calls > 0) {
-    status.conditions.push_back({.reason = "CommitsWait", .message = StrCat(status.stuck_calls, " calls on the log did not come back; nothing is committed until one does; restart the process if it stays so")});
+    status.conditions.push_back({.reason = "CommitsWait",
+                                 .message = StrCat(status.stuck_calls,
+                                                   " calls on the log did not come back; nothing is committed until "
+                                                   "one does; restart the process if it stays so")});
   }
   return status;
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Sidecar>> Sidecar::Start(SidecarOptions options, log::Log* log, store::StateEnvironment* environment,
-                                                        const MembershipFactory& membership, const Clock* clock, MetricsRegistry* metrics) {
+absl::StatusOr<std::unique_ptr<Sidecar>> Sidecar::Start(SidecarOptions options, log::Log* log,
+                                                        store::StateEnvironment* environment,
+                                                        const MembershipFactory& membership, const Clock* clock,
+                                                        MetricsRegistry* metrics) {
   auto sidecar = std::make_unique<SidecarImpl>(std::move(options), log, environment, membership, clock, metrics);
   MS_RETURN_IF_ERROR(Annotate(sidecar->Start(), sidecar->spec().QualifiedName()));
   return sidecar;

@@ -29,8 +29,8 @@ struct SidecarOptions {
   spec::StreamProcessorSpec spec;
   PreparedTopics topics;
   std::string state_directory;
-  std::string socket_path;    // where workers connect
-  std::string instance_id;    // of the data folder: transactional ids are <group>-<instance id>-0-a and -b
+  std::string socket_path;          // where workers connect
+  std::string instance_id;          // of the data folder: transactional ids are <group>-<instance id>-0-a and -b
   std::string owner = "localhost";  // who answers queries
   MemoryShares memory;
   int read_threads = 1;
@@ -59,8 +59,10 @@ class Sidecar {
  public:
   // Starts everything and joins the group. `log`, `environment`, `clock` and `metrics` outlive it.
   // FAILED_PRECONDITION "GroupOwnedByAnother: ..."; errors of the worker socket.
-  static absl::StatusOr<std::unique_ptr<Sidecar>> Start(SidecarOptions options, log::Log* log, store::StateEnvironment* environment,
-                                                        const MembershipFactory& membership, const Clock* clock, MetricsRegistry* metrics);
+  static absl::StatusOr<std::unique_ptr<Sidecar>> Start(SidecarOptions options, log::Log* log,
+                                                        store::StateEnvironment* environment,
+                                                        const MembershipFactory& membership, const Clock* clock,
+                                                        MetricsRegistry* metrics);
   // Stops without draining, as a crash would but with the state flushed.
   virtual ~Sidecar() = default;
 
@@ -73,8 +75,9 @@ class Sidecar {
   // Begins the orderly end: stop fetching, finish or abort what is in flight, commit, say GOODBYE to the workers.
   virtual void BeginDrain(absl::Duration deadline) = 0;
   virtual bool drained() const = 0;
-  // Waits for the drain, leaves the group, closes the socket, flushes and closes state. False if the drain took longer than
-  // `deadline` (then the rest was cut). Called once; the object is only good for Status and destruction afterwards.
+  // Waits for the drain, leaves the group, closes the socket, flushes and closes state. False if the drain took longer
+  // than `deadline` (then the rest was cut). Called once; the object is only good for Status and destruction
+  // afterwards.
   virtual bool Stop(absl::Duration deadline) = 0;
   // Threads stuck in a call of the log: with any, the log must not be destroyed (WriterThreads::Stop).
   virtual int stuck_calls() const = 0;

@@ -7,9 +7,9 @@
 
 #include "common/log/embedded/embedded_log.h"
 #include "common/log/partitioner.h"
+#include "common/spec/manifest.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "common/spec/manifest.h"
 #include "sdk/cpp/worker.h"
 #include "sidecar/group/local_membership.h"
 
@@ -61,8 +61,10 @@ class SidecarTest : public testing::Test {
     ASSERT_TRUE(log.ok()) << log.status();
     log_ = *std::move(log);
     const spec::ParseResult parsed = spec::ParseManifests(
-        "apiVersion: millstream.dev/v1alpha1\nkind: StreamProcessor\nmetadata: {name: counting}\nspec:\n  inputs: [{topic: in}]\n"
-        "  stores: [{name: counts}]\n  outputs: [{topic: out, create: {partitions: 2}}]\n", "test.yaml");
+        "apiVersion: millstream.dev/v1alpha1\nkind: StreamProcessor\nmetadata: {name: counting}\nspec:\n  inputs: "
+        "[{topic: in}]\n"
+        "  stores: [{name: counts}]\n  outputs: [{topic: out, create: {partitions: 2}}]\n",
+        "test.yaml");
     ASSERT_TRUE(parsed.ok()) << spec::ToText(parsed.diagnostics);
     spec_ = parsed.manifests[0].processor;
     const auto prepared = PrepareTopics(&log_->admin(), {&spec_}, {.partitions = kPartitions});
@@ -78,7 +80,8 @@ class SidecarTest : public testing::Test {
   absl::Status Start() {
     auto report = PrepareTopics(&log_->admin(), {&spec_}, {.partitions = kPartitions});
     if (!report.ok()) return report.status();
-    environment_ = std::make_unique<store::StateEnvironment>(store::StateMemory{.block_cache_bytes = 8 << 20, .memtable_bytes = 16 << 20});
+    environment_ = std::make_unique<store::StateEnvironment>(
+        store::StateMemory{.block_cache_bytes = 8 << 20, .memtable_bytes = 16 << 20});
     metrics_ = NewMetricsRegistry();
     SidecarOptions options;
     options.spec = spec_;
@@ -88,10 +91,13 @@ class SidecarTest : public testing::Test {
     options.instance_id = "test";
     options.memory = SplitMemory(256 << 20, 1);
     const auto membership = [this](group::MembershipEvents* events) {
-      return group::NewLocalMembership({.tasks = kPartitions, .join = [this] { return log_->JoinGroup(spec_.group, "me"); },
-                                        .leave = [this](const log::GroupToken& token) { log_->LeaveGroup(token); }}, events);
+      return group::NewLocalMembership({.tasks = kPartitions,
+                                        .join = [this] { return log_->JoinGroup(spec_.group, "me"); },
+                                        .leave = [this](const log::GroupToken& token) { log_->LeaveGroup(token); }},
+                                       events);
     };
-    auto sidecar = Sidecar::Start(std::move(options), log_.get(), environment_.get(), membership, &SystemClock(), metrics_.get());
+    auto sidecar =
+        Sidecar::Start(std::move(options), log_.get(), environment_.get(), membership, &SystemClock(), metrics_.get());
     if (!sidecar.ok()) return sidecar.status();
     sidecar_ = *std::move(sidecar);
     return absl::OkStatus();
@@ -112,7 +118,11 @@ class SidecarTest : public testing::Test {
     auto writer = log_->NewPlainWriter();
     std::vector<log::OutgoingRecord> records;
     for (int i = 0; i < times; ++i) {
-      records.push_back({.to = {"in", log::PartitionOfKey(log::KeyHash::kMurmur2, key, kPartitions)}, .timestamp_ms = i, .key = key, .value = "1", .headers = {}});
+      records.push_back({.to = {"in", log::PartitionOfKey(log::KeyHash::kMurmur2, key, kPartitions)},
+                         .timestamp_ms = i,
+                         .key = key,
+                         .value = "1",
+                         .headers = {}});
     }
     ASSERT_TRUE(writer->Append(std::move(records)).ok());
     ASSERT_TRUE(writer->Flush().ok());
@@ -152,7 +162,8 @@ class SidecarTest : public testing::Test {
       const auto events = reader->Poll(absl::Seconds(10));
       EXPECT_TRUE(events.ok());
       for (const log::ReaderEvent& event : *events) {
-        if (const auto* read = std::get_if<log::RecordsRead>(&event)) records += static_cast<int64_t>(read->records.size());
+        if (const auto* read = std::get_if<log::RecordsRead>(&event))
+          records += static_cast<int64_t>(read->records.size());
         if (std::holds_alternative<log::EndOfPartition>(event)) ++ends;
       }
     }

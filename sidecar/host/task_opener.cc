@@ -7,7 +7,8 @@
 
 namespace millstream::host {
 
-TaskOpener::TaskOpener(const TaskStateOptions& options, int threads, TaskTable* tasks, MetricsRegistry* metrics, EventSink* sink)
+TaskOpener::TaskOpener(const TaskStateOptions& options, int threads, TaskTable* tasks, MetricsRegistry* metrics,
+                       EventSink* sink)
     : options_(options), tasks_(tasks), metrics_(metrics), sink_(sink) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
 }
@@ -47,7 +48,8 @@ void TaskOpener::OpenOne(TaskId task) {
   engine::TaskOpened answer{.task = task, .status = absl::OkStatus(), .inputs = {}, .positions = {}};
   absl::StatusOr<OpenedTask> opened = absl::CancelledError("the sidecar stops");
   if (!cancelled_) {
-    opened = OpenTaskState(options_, task, metrics_, [&](const store::RestoreProgress& progress) { Note(task, progress); }, &cancelled_);
+    opened = OpenTaskState(
+        options_, task, metrics_, [&](const store::RestoreProgress& progress) { Note(task, progress); }, &cancelled_);
   }
   answer.status = opened.status();
   if (opened.ok()) {
@@ -78,8 +80,13 @@ std::vector<RestoreReport> TaskOpener::Restoring() const {
   absl::MutexLock lock(&mutex_);
   for (const auto& [task, progress] : progress_) {
     const store::RestoreProgress& latest = progress.latest;
-    RestoreReport report{.task = task, .store = options_.spec->stores[latest.store].name, .position = latest.position, .end = latest.end,
-                         .bytes = latest.bytes, .bytes_left = 0, .time_left = std::nullopt};
+    RestoreReport report{.task = task,
+                         .store = options_.spec->stores[latest.store].name,
+                         .position = latest.position,
+                         .end = latest.end,
+                         .bytes = latest.bytes,
+                         .bytes_left = 0,
+                         .time_left = std::nullopt};
     const int64_t done = latest.position - progress.first, left = std::max<int64_t>(latest.end - latest.position, 0);
     if (done > 0) {
       const double share = static_cast<double>(left) / static_cast<double>(done);

@@ -45,8 +45,8 @@ struct OpenedTask {
   std::vector<engine::InputStart> inputs;
 };
 
-// Opens and restores one task (engine.md, "Restore"): the stable offsets of its inputs first, then the stores up to the end of
-// their changelogs, then where inputs without an offset start. Blocks. Besides the errors of RestoreTask:
+// Opens and restores one task (engine.md, "Restore"): the stable offsets of its inputs first, then the stores up to the
+// end of their changelogs, then where inputs without an offset start. Blocks. Besides the errors of RestoreTask:
 // FAILED_PRECONDITION "GroupOwnedByAnother: ..." and "OffsetsLost: ...", each with the way out.
 absl::StatusOr<OpenedTask> OpenTaskState(const TaskStateOptions& options, TaskId task, MetricsRegistry* metrics,
                                          const std::function<void(const store::RestoreProgress&)>& on_progress,
@@ -55,7 +55,8 @@ absl::StatusOr<OpenedTask> OpenTaskState(const TaskStateOptions& options, TaskId
 // The state alone, brought up to date, whatever offsets say: for reading it while the processor does not run.
 absl::StatusOr<std::shared_ptr<store::TaskStore>> OpenStateForReading(const TaskStateOptions& options, TaskId task);
 
-// FAILED_PRECONDITION "GroupOwnedByAnother: ..." if another processor has committed offsets in this group. To be asked before joining.
+// FAILED_PRECONDITION "GroupOwnedByAnother: ..." if another processor has committed offsets in this group. To be asked
+// before joining.
 absl::Status CheckGroupOwner(const TaskStateOptions& options);
 
 // How far a task's restore has come.

@@ -20,28 +20,34 @@ std::string OwnerOf(const std::string& metadata) {
 absl::Status CheckOwner(const TaskStateOptions& options, const TopicPartition& of, const std::string& metadata) {
   const std::string owner = OwnerOf(metadata);
   if (owner.empty() || owner == options.owner_stamp) return absl::OkStatus();
-  return absl::FailedPreconditionError(StrCat("GroupOwnedByAnother: the offsets of group ", options.spec->group, " (", of.ToString(), ") belong to the processor ",
-                                              owner, ", this one is ", options.owner_stamp, "; give this processor another spec.group"));
+  return absl::FailedPreconditionError(StrCat("GroupOwnedByAnother: the offsets of group ", options.spec->group, " (",
+                                              of.ToString(), ") belong to the processor ", owner, ", this one is ",
+                                              options.owner_stamp, "; give this processor another spec.group"));
 }
 
 std::vector<TopicPartition> InputsOf(const TaskStateOptions& options, TaskId task) {
   std::vector<TopicPartition> partitions;
-  for (const spec::InputSpec& input : options.spec->inputs) partitions.push_back({input.topic, Partition(task.value())});
+  for (const spec::InputSpec& input : options.spec->inputs)
+    partitions.push_back({input.topic, Partition(task.value())});
   return partitions;
 }
 
 absl::StatusOr<Offset> ResolveStart(log::Admin& admin, const TopicPartition& of, const spec::StartFrom& start) {
   switch (start.type) {
-    case spec::StartFrom::Type::kEarliest: return admin.StartOffset(of);
-    case spec::StartFrom::Type::kLatest: return admin.EndOffset(of, log::Isolation::kReadCommitted);
-    case spec::StartFrom::Type::kTimestamp: return admin.OffsetForTime(of, absl::ToUnixMillis(start.time));
+    case spec::StartFrom::Type::kEarliest:
+      return admin.StartOffset(of);
+    case spec::StartFrom::Type::kLatest:
+      return admin.EndOffset(of, log::Isolation::kReadCommitted);
+    case spec::StartFrom::Type::kTimestamp:
+      return admin.OffsetForTime(of, absl::ToUnixMillis(start.time));
   }
   return absl::InternalError("unknown startFrom");
 }
 
 using CommittedOffsets = std::map<TopicPartition, log::GroupOffset>;
 
-absl::StatusOr<std::vector<engine::InputStart>> ResolveInputs(const TaskStateOptions& options, TaskId task, const CommittedOffsets& committed) {
+absl::StatusOr<std::vector<engine::InputStart>> ResolveInputs(const TaskStateOptions& options, TaskId task,
+                                                              const CommittedOffsets& committed) {
   std::vector<engine::InputStart> starts;
   for (uint32_t i = 0; i < options.spec->inputs.size(); ++i) {
     const spec::InputSpec& input = options.spec->inputs[i];
@@ -59,25 +65,33 @@ absl::StatusOr<std::vector<engine::InputStart>> ResolveInputs(const TaskStateOpt
   return starts;
 }
 
-absl::StatusOr<std::shared_ptr<store::TaskStore>> OpenStore(const TaskStateOptions& options, TaskId task, MetricsRegistry* metrics) {
+absl::StatusOr<std::shared_ptr<store::TaskStore>> OpenStore(const TaskStateOptions& options, TaskId task,
+                                                            MetricsRegistry* metrics) {
   MS_ASSIGN_OR_RETURN(std::shared_ptr<store::TaskStore> store,
-                      store::TaskStore::Open(options.environment, StrCat(options.state_directory, "/", task.value()), IdentityOf(options, task)));
+                      store::TaskStore::Open(options.environment, StrCat(options.state_directory, "/", task.value()),
+                                             IdentityOf(options, task)));
   if (!store->wiped_reason().empty()) {
-    LogWarning("state on disk was not usable: wiped, rebuilt from the changelog", {{"task", task.value()}, {"reason", store->wiped_reason()}});
+    LogWarning("state on disk was not usable: wiped, rebuilt from the changelog",
+               {{"task", task.value()}, {"reason", store->wiped_reason()}});
     if (metrics != nullptr) {
-      metrics->GetCounter("millstream_state_wiped_total", "Task databases that could not be used and were rebuilt from the changelog.", {})->Add();
+      metrics
+          ->GetCounter("millstream_state_wiped_total",
+                       "Task databases that could not be used and were rebuilt from the changelog.", {})
+          ->Add();
     }
   }
   return store;
 }
 
 absl::Status Restore(const TaskStateOptions& options, TaskId task, store::TaskStore* store,
-                     const std::function<void(const store::RestoreProgress&)>& on_progress, const std::atomic<bool>* cancelled) {
+                     const std::function<void(const store::RestoreProgress&)>& on_progress,
+                     const std::atomic<bool>* cancelled) {
   store::RestoreOptions restore;
   restore.clock = options.clock;
   restore.on_progress = on_progress;
   restore.cancelled = cancelled;
-  return Annotate(store::RestoreTask(options.log, store, IdentityOf(options, task), restore), StrCat("restore task ", task.value()));
+  return Annotate(store::RestoreTask(options.log, store, IdentityOf(options, task), restore),
+                  StrCat("restore task ", task.value()));
 }
 
 // A store that has a changelog and anything in it, by name; empty if there is none.
@@ -101,7 +115,8 @@ store::TaskIdentity IdentityOf(const TaskStateOptions& options, TaskId task) {
     const spec::StoreSpec& store = options.spec->stores[i];
     store::StoreDefinition definition;
     definition.name = store.name;
-    definition.backend = store.backend == spec::StoreBackend::kDisk ? store::StoreDefinition::Backend::kDisk : store::StoreDefinition::Backend::kMemory;
+    definition.backend = store.backend == spec::StoreBackend::kDisk ? store::StoreDefinition::Backend::kDisk
+                                                                    : store::StoreDefinition::Backend::kMemory;
     if (store.changelog.enabled) {
       definition.changelog_topic = store.changelog.topic;
       definition.changelog_topic_id = options.topics.changelog_ids[i];
@@ -116,18 +131,21 @@ absl::StatusOr<OpenedTask> OpenTaskState(const TaskStateOptions& options, TaskId
                                          const std::atomic<bool>* cancelled) {
   OpenedTask opened;
   MS_ASSIGN_OR_RETURN(opened.store, OpenStore(options, task, metrics));
-  // Before the changelog's end is looked up: state of a transaction that commits in between is then ahead of no offset we know.
+  // Before the changelog's end is looked up: state of a transaction that commits in between is then ahead of no offset
+  // we know.
   const std::vector<TopicPartition> inputs = InputsOf(options, task);
-  MS_ASSIGN_OR_RETURN(const CommittedOffsets committed, options.log->admin().StableGroupOffsets(options.spec->group, inputs));
+  MS_ASSIGN_OR_RETURN(const CommittedOffsets committed,
+                      options.log->admin().StableGroupOffsets(options.spec->group, inputs));
   for (const auto& [of, offset] : committed) MS_RETURN_IF_ERROR(CheckOwner(options, of, offset.metadata));
   MS_RETURN_IF_ERROR(Restore(options, task, opened.store.get(), on_progress, cancelled));
   if (committed.empty()) {
     MS_ASSIGN_OR_RETURN(const std::string store_name, StoreWithState(options, *opened.store));
     if (!store_name.empty()) {
-      return absl::FailedPreconditionError(
-          StrCat("OffsetsLost: task ", task.value(), " has state in store ", store_name, " but group ", options.spec->group,
-                 " has no committed offset for ", inputs.front().ToString(),
-                 "; starting over would count records twice. Set the group's offsets, or delete the changelog topics to start from nothing"));
+      return absl::FailedPreconditionError(StrCat("OffsetsLost: task ", task.value(), " has state in store ",
+                                                  store_name, " but group ", options.spec->group,
+                                                  " has no committed offset for ", inputs.front().ToString(),
+                                                  "; starting over would count records twice. Set the group's offsets, "
+                                                  "or delete the changelog topics to start from nothing"));
     }
   }
   MS_ASSIGN_OR_RETURN(opened.inputs, ResolveInputs(options, task, committed));
@@ -143,7 +161,8 @@ absl::StatusOr<std::shared_ptr<store::TaskStore>> OpenStateForReading(const Task
 absl::Status CheckGroupOwner(const TaskStateOptions& options) {
   for (int number = 0; number < options.topics.tasks; ++number) {
     const std::vector<TopicPartition> inputs = InputsOf(options, TaskId(number));
-    const absl::StatusOr<CommittedOffsets> committed = options.log->admin().StableGroupOffsets(options.spec->group, inputs);
+    const absl::StatusOr<CommittedOffsets> committed =
+        options.log->admin().StableGroupOffsets(options.spec->group, inputs);
     // Pending ones are of a transaction of this group that died: opening the task waits for its end.
     if (absl::IsDeadlineExceeded(committed.status())) continue;
     MS_RETURN_IF_ERROR(committed.status());

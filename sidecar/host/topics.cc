@@ -41,10 +41,12 @@ class Preparation {
     for (const spec::OutputSpec& output : processor.outputs) {
       if (!output.create.has_value()) continue;
       MS_ASSIGN_OR_RETURN(const log::TopicInfo topic,
-                          Ensure(output.topic, output.create->partitions, output.create->config, output.create->replication_factor.value_or(-1)));
+                          Ensure(output.topic, output.create->partitions, output.create->config,
+                                 output.create->replication_factor.value_or(-1)));
       if (topic.partitions != output.create->partitions) {
-        return absl::FailedPreconditionError(StrCat(processor.QualifiedName(), ": output ", output.name, ": topic ", output.topic, " has ",
-                                                    Partitions(topic.partitions), ", its create block says ", output.create->partitions,
+        return absl::FailedPreconditionError(StrCat(processor.QualifiedName(), ": output ", output.name, ": topic ",
+                                                    output.topic, " has ", Partitions(topic.partitions),
+                                                    ", its create block says ", output.create->partitions,
                                                     "; change the manifest, or delete the topic"));
       }
     }
@@ -57,9 +59,10 @@ class Preparation {
       MS_ASSIGN_OR_RETURN(const std::optional<log::TopicInfo> topic, Find(input.topic));
       if (!topic.has_value()) continue;
       if (first.has_value() && first->second != topic->partitions) {
-        return absl::FailedPreconditionError(StrCat(processor.QualifiedName(), ": inputs of one processor need the same number of partitions, but ",
-                                                    first->first, " has ", first->second, " and ", input.topic, " has ", topic->partitions,
-                                                    "; records of one key would meet in different tasks"));
+        return absl::FailedPreconditionError(
+            StrCat(processor.QualifiedName(), ": inputs of one processor need the same number of partitions, but ",
+                   first->first, " has ", first->second, " and ", input.topic, " has ", topic->partitions,
+                   "; records of one key would meet in different tasks"));
       }
       if (!first.has_value()) first = {input.topic, topic->partitions};
     }
@@ -67,7 +70,9 @@ class Preparation {
     for (const spec::InputSpec& input : processor.inputs) {
       if (!options_.create_inputs) {
         MS_ASSIGN_OR_RETURN(const std::optional<log::TopicInfo> topic, Find(input.topic));
-        if (!topic.has_value()) return absl::NotFoundError(StrCat(processor.QualifiedName(), ": input topic ", input.topic, " does not exist"));
+        if (!topic.has_value())
+          return absl::NotFoundError(
+              StrCat(processor.QualifiedName(), ": input topic ", input.topic, " does not exist"));
         continue;
       }
       MS_RETURN_IF_ERROR(Ensure(input.topic, wanted, {}, -1).status());
@@ -80,7 +85,8 @@ class Preparation {
     MS_ASSIGN_OR_RETURN(const log::TopicInfo first, admin_->DescribeTopic(processor.inputs.front().topic));
     prepared.tasks = first.partitions;
     for (const spec::InternalTopic& internal : spec::InternalTopicsOf(processor)) {
-      MS_RETURN_IF_ERROR(Ensure(internal.topic, prepared.tasks, internal.config, internal.replication_factor.value_or(-1)).status());
+      MS_RETURN_IF_ERROR(
+          Ensure(internal.topic, prepared.tasks, internal.config, internal.replication_factor.value_or(-1)).status());
     }
     MS_RETURN_IF_ERROR(Look(processor, &prepared));
     return prepared;
@@ -104,8 +110,9 @@ class Preparation {
     for (const spec::OutputSpec& output : processor.outputs) {
       MS_ASSIGN_OR_RETURN(const std::optional<log::TopicInfo> topic, Find(output.topic));
       if (!topic.has_value()) {
-        return absl::NotFoundError(StrCat(processor.QualifiedName(), ": output topic ", output.topic,
-                                          " does not exist; give the output a create block, or make it: millstream topics create ", output.topic));
+        return absl::NotFoundError(StrCat(
+            processor.QualifiedName(), ": output topic ", output.topic,
+            " does not exist; give the output a create block, or make it: millstream topics create ", output.topic));
       }
       prepared->output_partitions.push_back(topic->partitions);
       prepared->output_max_bytes.push_back(MaxRecordBytes(*topic));
@@ -129,13 +136,15 @@ class Preparation {
     return info.status();
   }
 
-  absl::StatusOr<log::TopicInfo> Ensure(const std::string& topic, int partitions, const spec::TopicConfig& config, int replication_factor) {
+  absl::StatusOr<log::TopicInfo> Ensure(const std::string& topic, int partitions, const spec::TopicConfig& config,
+                                        int replication_factor) {
     MS_ASSIGN_OR_RETURN(const std::optional<log::TopicInfo> existing, Find(topic));
     if (existing.has_value()) {
       CompareConfig(*existing, config);
       return *existing;
     }
-    const absl::Status created = admin_->CreateTopic({.name = topic, .partitions = partitions, .replication_factor = replication_factor, .config = config});
+    const absl::Status created = admin_->CreateTopic(
+        {.name = topic, .partitions = partitions, .replication_factor = replication_factor, .config = config});
     if (created.ok()) report_->created.push_back(StrCat(topic, " (", Partitions(partitions), ")"));
     if (!created.ok() && !absl::IsAlreadyExists(created)) return Annotate(created, StrCat("topic ", topic));
     return admin_->DescribeTopic(topic);
@@ -145,21 +154,27 @@ class Preparation {
     for (const auto& [name, value] : wanted) {
       const auto found = topic.config.find(name);
       if (found != topic.config.end() && found->second == value) continue;
-      report_->warnings.push_back(StrCat("topic ", topic.name, ": ", name, " is ", found == topic.config.end() ? "not set" : found->second,
+      report_->warnings.push_back(StrCat("topic ", topic.name, ": ", name, " is ",
+                                         found == topic.config.end() ? "not set" : found->second,
                                          ", the manifest says ", value, "; it is left as it is"));
     }
   }
 
-  static absl::Status CheckInternal(const spec::StreamProcessorSpec& processor, const spec::InternalTopic& internal, const log::TopicInfo& topic, int tasks) {
+  static absl::Status CheckInternal(const spec::StreamProcessorSpec& processor, const spec::InternalTopic& internal,
+                                    const log::TopicInfo& topic, int tasks) {
     const bool changelog = internal.kind == spec::InternalTopic::Kind::kChangelog;
-    const std::string what = StrCat(processor.QualifiedName(), ": ", changelog ? StrCat("changelog of store ", internal.store) : std::string("dead-letter topic"),
-                                    ": topic ", topic.name);
+    const std::string what =
+        StrCat(processor.QualifiedName(), ": ",
+               changelog ? StrCat("changelog of store ", internal.store) : std::string("dead-letter topic"), ": topic ",
+               topic.name);
     if (topic.partitions != tasks) {
-      return absl::FailedPreconditionError(StrCat(what, " has ", Partitions(topic.partitions), ", the inputs have ", tasks,
-                                                  "; partition counts of a running processor cannot change: use another group, or delete its internal topics"));
+      return absl::FailedPreconditionError(StrCat(
+          what, " has ", Partitions(topic.partitions), ", the inputs have ", tasks,
+          "; partition counts of a running processor cannot change: use another group, or delete its internal topics"));
     }
     if (changelog && !IsCompacted(topic)) {
-      return absl::FailedPreconditionError(StrCat(what, " is not compacted (cleanup.policy): state would be lost with the records that retention deletes"));
+      return absl::FailedPreconditionError(StrCat(
+          what, " is not compacted (cleanup.policy): state would be lost with the records that retention deletes"));
     }
     return absl::OkStatus();
   }
@@ -171,7 +186,8 @@ class Preparation {
 
 }  // namespace
 
-absl::StatusOr<PreparationReport> PrepareTopics(log::Admin* admin, const std::vector<const spec::StreamProcessorSpec*>& processors,
+absl::StatusOr<PreparationReport> PrepareTopics(log::Admin* admin,
+                                                const std::vector<const spec::StreamProcessorSpec*>& processors,
                                                 const TopicPreparation& options) {
   PreparationReport report;
   Preparation preparation(admin, options, &report);

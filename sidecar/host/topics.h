@@ -20,9 +20,9 @@ struct TopicPreparation {
 
 // What a processor's topics look like now that they are all there.
 struct PreparedTopics {
-  int tasks = 0;                         // the partition count its inputs share
-  std::vector<int> output_partitions;    // in the spec's order
-  int dead_letter_partitions = 0;        // 0: none
+  int tasks = 0;                           // the partition count its inputs share
+  std::vector<int> output_partitions;      // in the spec's order
+  int dead_letter_partitions = 0;          // 0: none
   std::vector<std::string> changelog_ids;  // topic id per store, in the spec's order; empty without a changelog
   std::vector<int64_t> output_max_bytes, store_max_bytes;  // largest record each takes
 };
@@ -33,15 +33,18 @@ struct PreparationReport {
   std::vector<std::string> warnings;       // configuration that differs from the manifest's
 };
 
-// Makes what is missing of the topics of several processors (a pipeline: outputs of one may be inputs of another) and checks
-// what is there. Nothing that exists is changed. Errors name topics and numbers:
-//   FAILED_PRECONDITION  inputs of one processor differ in their partition count; an internal topic has another count, or a
+// Makes what is missing of the topics of several processors (a pipeline: outputs of one may be inputs of another) and
+// checks what is there. Nothing that exists is changed. Errors name topics and numbers:
+//   FAILED_PRECONDITION  inputs of one processor differ in their partition count; an internal topic has another count,
+//   or a
 //                        changelog is not compacted; an output's `create` says another count than the topic has
 //   NOT_FOUND            an output without `create` that is not there
-absl::StatusOr<PreparationReport> PrepareTopics(log::Admin* admin, const std::vector<const spec::StreamProcessorSpec*>& processors,
+absl::StatusOr<PreparationReport> PrepareTopics(log::Admin* admin,
+                                                const std::vector<const spec::StreamProcessorSpec*>& processors,
                                                 const TopicPreparation& options);
 
-// The same without making anything: for reading the state of a processor that does not run. NOT_FOUND: it never ran here.
+// The same without making anything: for reading the state of a processor that does not run. NOT_FOUND: it never ran
+// here.
 absl::StatusOr<PreparedTopics> LookAtTopics(log::Admin* admin, const spec::StreamProcessorSpec& processor);
 
 }  // namespace millstream::host

@@ -24,13 +24,18 @@ class TopicsTest : public testing::Test {
     processor_.group = "g";
     processor_.inputs.push_back({.name = "in", .topic = "in", .start_from = {}, .prefetch = {}});
     processor_.stores.push_back({.name = "s", .changelog = {.enabled = true, .topic = "g-s-changelog", .config = {}}});
-    processor_.outputs.push_back({.name = "out", .topic = "out", .create = spec::TopicCreation{.partitions = 6, .replication_factor = {}, .config = {}}});
+    processor_.outputs.push_back(
+        {.name = "out",
+         .topic = "out",
+         .create = spec::TopicCreation{.partitions = 6, .replication_factor = {}, .config = {}}});
   }
   void TearDown() override {
     log_.reset();
     std::filesystem::remove_all(root_);
   }
-  absl::StatusOr<PreparationReport> Prepare(const TopicPreparation& options = {}) { return PrepareTopics(&log_->admin(), {&processor_}, options); }
+  absl::StatusOr<PreparationReport> Prepare(const TopicPreparation& options = {}) {
+    return PrepareTopics(&log_->admin(), {&processor_}, options);
+  }
   void Make(const std::string& topic, int partitions, std::map<std::string, std::string> config = {}) {
     ASSERT_TRUE(log_->admin().CreateTopic({.name = topic, .partitions = partitions, .config = std::move(config)}).ok());
   }
@@ -83,7 +88,8 @@ TEST_F(TopicsTest, DriftIsRefused) {
   EXPECT_THAT(std::string(Prepare().status().message()), HasSubstr("out has 7 partitions, its create block says 6"));
   processor_.outputs[0].create->partitions = 7;
   Make("g-s-changelog", 2, {{"cleanup.policy", "compact"}});
-  EXPECT_THAT(std::string(Prepare().status().message()), HasSubstr("g-s-changelog has 2 partitions, the inputs have 7"));
+  EXPECT_THAT(std::string(Prepare().status().message()),
+              HasSubstr("g-s-changelog has 2 partitions, the inputs have 7"));
 }
 
 TEST_F(TopicsTest, AChangelogThatIsNotCompactedIsRefused) {

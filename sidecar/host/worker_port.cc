@@ -9,10 +9,14 @@
 
 namespace millstream::host {
 
-WorkerPort::WorkerPort(const server::WorkerServerOptions& server_options, const engine::EngineOptions* engine_options, const Clock* clock,
-                       MetricsRegistry* metrics, EventSink* sink)
-    : engine_options_(engine_options), max_queued_bytes_(server_options.max_queued_bytes), clock_(clock), sink_(sink),
-      alone_since_(clock->Monotonic()), server_(server_options, this, clock, metrics) {}
+WorkerPort::WorkerPort(const server::WorkerServerOptions& server_options, const engine::EngineOptions* engine_options,
+                       const Clock* clock, MetricsRegistry* metrics, EventSink* sink)
+    : engine_options_(engine_options),
+      max_queued_bytes_(server_options.max_queued_bytes),
+      clock_(clock),
+      sink_(sink),
+      alone_since_(clock->Monotonic()),
+      server_(server_options, this, clock, metrics) {}
 
 void WorkerPort::Send(engine::SendToWorker send) {
   const server::WorkerId id(send.worker);
@@ -48,7 +52,9 @@ bool WorkerPort::SendKept(server::WorkerId id) {
   return true;
 }
 
-void WorkerPort::Drop(const engine::DropWorker& drop) { server_.Close(server::WorkerId(drop.worker), drop.code, drop.message); }
+void WorkerPort::Drop(const engine::DropWorker& drop) {
+  server_.Close(server::WorkerId(drop.worker), drop.code, drop.message);
+}
 
 void WorkerPort::Goodbye(const engine::GoodbyeWorker& goodbye) {
   Send({.worker = goodbye.worker, .frame = protocol::EncodeFrame(protocol::Goodbye{goodbye.reason})});
@@ -74,7 +80,8 @@ void WorkerPort::OnConnected(const server::ConnectedWorker& worker) {
 
 void WorkerPort::OnMessage(server::WorkerId id, server::InboundMessage message) {
   const bool result = std::holds_alternative<protocol::Result>(message.message);
-  sink_->Post(engine::WorkerSent{.worker = id.value(), .message = std::move(message.message), .buffer = std::move(message.buffer)});
+  sink_->Post(engine::WorkerSent{
+      .worker = id.value(), .message = std::move(message.message), .buffer = std::move(message.buffer)});
   if (result) CrashPoint("after-reply");
 }
 

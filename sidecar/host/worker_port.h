@@ -15,13 +15,14 @@
 
 namespace millstream::host {
 
-// Between the worker server and the engine: its events become the engine's, the engine's frames go out. A frame that does not
-// fit into a worker's queue is kept here and the engine told (WorkerWritable), so that at most one batch per task waits.
+// Between the worker server and the engine: its events become the engine's, the engine's frames go out. A frame that
+// does not fit into a worker's queue is kept here and the engine told (WorkerWritable), so that at most one batch per
+// task waits.
 class WorkerPort : public server::WorkerEvents {
  public:
   // All pointers outlive it.
-  WorkerPort(const server::WorkerServerOptions& server_options, const engine::EngineOptions* engine_options, const Clock* clock,
-             MetricsRegistry* metrics, EventSink* sink);
+  WorkerPort(const server::WorkerServerOptions& server_options, const engine::EngineOptions* engine_options,
+             const Clock* clock, MetricsRegistry* metrics, EventSink* sink);
 
   absl::Status Start() { return server_.Start(); }
   // The engine's actions; any one thread.
@@ -52,7 +53,8 @@ class WorkerPort : public server::WorkerEvents {
   const Clock* const clock_;
   EventSink* const sink_;
   mutable absl::Mutex mutex_;
-  absl::flat_hash_map<server::WorkerId, std::deque<std::string>> kept_ ABSL_GUARDED_BY(mutex_);  // of those whose queue is full
+  absl::flat_hash_map<server::WorkerId, std::deque<std::string>> kept_
+      ABSL_GUARDED_BY(mutex_);  // of those whose queue is full
   int workers_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration alone_since_ ABSL_GUARDED_BY(mutex_);
   server::WorkerServer server_;  // last: its thread uses the rest

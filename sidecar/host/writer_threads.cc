@@ -19,13 +19,20 @@ using What = engine::WriterCall::What;
 
 const char* NameOf(What what) {
   switch (what) {
-    case What::kCreate: return "create";
-    case What::kBegin: return "begin";
-    case What::kAppend: return "append";
-    case What::kFlush: return "flush";
-    case What::kSendOffsets: return "send offsets";
-    case What::kCommit: return "commit";
-    case What::kAbort: return "abort";
+    case What::kCreate:
+      return "create";
+    case What::kBegin:
+      return "begin";
+    case What::kAppend:
+      return "append";
+    case What::kFlush:
+      return "flush";
+    case What::kSendOffsets:
+      return "send offsets";
+    case What::kCommit:
+      return "commit";
+    case What::kAbort:
+      return "abort";
   }
   return "?";
 }
@@ -76,7 +83,8 @@ class Executor {
   absl::Status Create(engine::WriterName name) {
     writer_.reset();
     log::WriterOptions options;
-    options.transactional_id = name == engine::WriterName::kA ? options_.transactional_id_a : options_.transactional_id_b;
+    options.transactional_id =
+        name == engine::WriterName::kA ? options_.transactional_id_a : options_.transactional_id_b;
     options.transaction_timeout = options_.transaction_timeout;
     options.call_deadline = options_.call_deadline;
     writer_ = log_->NewTransactionalWriter(options);
@@ -109,7 +117,8 @@ class Executor {
 // The queue and thread of one writer. Shared with its thread, so that an abandoned one keeps what it uses.
 class WriterThreads::Lane {
  public:
-  Lane(const WriterThreadsOptions& options, log::Log* log, const Clock* clock, EventSink* sink, std::shared_ptr<std::atomic<int>> stuck)
+  Lane(const WriterThreadsOptions& options, log::Log* log, const Clock* clock, EventSink* sink,
+       std::shared_ptr<std::atomic<int>> stuck)
       : executor_(std::make_unique<Executor>(options, log)), clock_(clock), sink_(sink), stuck_(std::move(stuck)) {}
 
   static std::shared_ptr<Lane> Start(std::shared_ptr<Lane> lane) {
@@ -170,7 +179,9 @@ class WriterThreads::Lane {
   };
 
   void Run() {
-    const auto something_to_do = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || abandoned_ || !queue_.empty(); };
+    const auto something_to_do = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return stopping_ || abandoned_ || !queue_.empty();
+    };
     while (true) {
       engine::WriterCall call;
       {
@@ -180,7 +191,8 @@ class WriterThreads::Lane {
         queue_.pop_front();
         running_ = Running{call.writer, call.call, call.what, clock_->Monotonic()};
       }
-      engine::WriterCallDone done{.writer = call.writer, .call = call.call, .status = absl::OkStatus(), .acknowledged = {}};
+      engine::WriterCallDone done{
+          .writer = call.writer, .call = call.call, .status = absl::OkStatus(), .acknowledged = {}};
       done.status = executor_->Execute(call, &done.acknowledged);
       {
         absl::MutexLock lock(&mutex_);
@@ -240,20 +252,25 @@ void WriterThreads::Abandon(size_t writer) {
     const engine::WriterCall& call = *unanswered.running;
     LogError("a call on a writer did not come back; it is abandoned and the writer made anew",
              {{"call", NameOf(call.what)}, {"writer", static_cast<int>(call.writer)}, {"stuck", stuck()}});
-    const absl::Status status = absl::DeadlineExceededError(
-        StrCat("writer: ", NameOf(call.what), " did not come back within ", absl::FormatDuration(options_.abandon_after)));
+    const absl::Status status = absl::DeadlineExceededError(StrCat(
+        "writer: ", NameOf(call.what), " did not come back within ", absl::FormatDuration(options_.abandon_after)));
     const bool unknown = call.what == What::kCommit || call.what == What::kAbort;
-    sink_->Post(engine::WriterCallDone{.writer = call.writer, .call = call.call,
-                                       .status = unknown ? WithUnknownOutcome(status) : WithRecovery(status, Recovery::kRecreate),
-                                       .acknowledged = {}});
+    sink_->Post(engine::WriterCallDone{
+        .writer = call.writer,
+        .call = call.call,
+        .status = unknown ? WithUnknownOutcome(status) : WithRecovery(status, Recovery::kRecreate),
+        .acknowledged = {}});
   }
   for (const engine::WriterCall& call : unanswered.queued) Refuse(call);
 }
 
 void WriterThreads::Refuse(const engine::WriterCall& call) {
   sink_->Post(engine::WriterCallDone{
-      .writer = call.writer, .call = call.call,
-      .status = WithRecovery(absl::FailedPreconditionError(StrCat("writer: ", NameOf(call.what), " behind a call that was abandoned")), Recovery::kRecreate),
+      .writer = call.writer,
+      .call = call.call,
+      .status = WithRecovery(
+          absl::FailedPreconditionError(StrCat("writer: ", NameOf(call.what), " behind a call that was abandoned")),
+          Recovery::kRecreate),
       .acknowledged = {}});
 }
 

@@ -22,10 +22,10 @@ struct WriterThreadsOptions {
   absl::Duration abandon_after = absl::Seconds(40);
 };
 
-// One thread per writer, because a writer's calls block. Calls of one writer are carried out and answered (WriterCallDone) in
-// order. An abandoned call is answered with an unknown outcome, the calls behind it and up to the next kCreate with "recreate";
-// its thread is never joined and lets its writer go when the call comes back. While two of them are stuck no new writer is made:
-// kCreate waits (engine.md, R6).
+// One thread per writer, because a writer's calls block. Calls of one writer are carried out and answered
+// (WriterCallDone) in order. An abandoned call is answered with an unknown outcome, the calls behind it and up to the
+// next kCreate with "recreate"; its thread is never joined and lets its writer go when the call comes back. While two
+// of them are stuck no new writer is made: kCreate waits (engine.md, R6).
 class WriterThreads {
  public:
   static constexpr int kMaxAbandoned = 2;
@@ -40,8 +40,8 @@ class WriterThreads {
 
   // Threads abandoned and still inside their call. Any thread.
   int stuck() const { return stuck_->load(); }
-  // Ends the threads after the calls they are in; those that do not end within `wait` are abandoned. Then, with stuck() > 0, the
-  // log must not be destroyed: end the process without. Idempotent.
+  // Ends the threads after the calls they are in; those that do not end within `wait` are abandoned. Then, with stuck()
+  // > 0, the log must not be destroyed: end the process without. Idempotent.
   void Stop(absl::Duration wait);
 
  private:

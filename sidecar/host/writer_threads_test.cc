@@ -73,14 +73,16 @@ class WriterThreadsTest : public testing::Test {
     call.writer = writer;
     call.call = next_++;
     call.what = what;
-    if (what == What::kAppend) call.records.push_back({.to = {"t", Partition(0)}, .timestamp_ms = 1, .key = "k", .value = "v", .headers = {}});
+    if (what == What::kAppend)
+      call.records.push_back({.to = {"t", Partition(0)}, .timestamp_ms = 1, .key = "k", .value = "v", .headers = {}});
     const engine::CallId id = call.call;
     writers_->Call(std::move(call));
     return id;
   }
   // A transaction up to a commit that hangs.
   int HangCommit(WriterName writer, const std::string& id, engine::CallId* commit) {
-    const int fault = faulty_->Inject({.call = log::Call::kCommit, .of = id, .status = absl::OkStatus(), .delay = {}, .hold = true});
+    const int fault =
+        faulty_->Inject({.call = log::Call::kCommit, .of = id, .status = absl::OkStatus(), .delay = {}, .hold = true});
     Call(writer, What::kCreate);
     Call(writer, What::kBegin);
     Call(writer, What::kAppend);
