@@ -138,6 +138,14 @@ def test_two_processes_and_a_crash(sidecar, start):
     assert "was killed by signal 9, starting it again" in stderr
 
 
+def test_told_to_stop_before_the_sidecar_answers_hello(sidecar, start):
+    process = start({})
+    sidecar.accept()  # and never a WELCOME
+    process.terminate()
+    code, stderr = ended(process)
+    assert code == 0, stderr
+
+
 def test_a_killed_parent_leaves_no_workers_behind(sidecar, start):
     process = start({"processes": 2})
     connections = [sidecar.accept(), sidecar.accept()]

@@ -32,6 +32,8 @@ _SAME_INTERRUPT_SECONDS: Final = 0.5
 _FINAL_REFUSALS: Final = ("VersionMismatch", "Refused", "NotAllowed")
 # After the bound for stopping the worker says GOODBYE and serves what is in flight for so long.
 _LEAVE_SECONDS: Final = 5.0
+# Told to stop while HELLO is unanswered: so long for a WELCOME that is on its way.
+_HELLO_GRACE_SECONDS: Final = 1.0
 
 STOP_VARIABLE: Final = "MILLSTREAM_STOP_TIMEOUT"
 
@@ -57,6 +59,7 @@ class Worker:
         self._lost_seconds = lost_seconds
         self._stop_seconds = stop_seconds
         self._session: Optional[Session] = None
+        self._opening: Optional[Channel] = None  # a connection that has no session yet
         self._stop = threading.Event()
         self._interrupted_at: Optional[float] = None
         self._said_waiting = False
@@ -74,7 +77,15 @@ class Worker:
         if self._stop.is_set():
             return
         self._stop.set()
-        timer = threading.Timer(self._stop_seconds, self._leave)
+        self._later(self._stop_seconds, self._leave)
+        opening = self._opening
+        if opening is not None:
+            # A sidecar that does not answer HELLO is not waited for: nothing is in flight.
+            self._later(_HELLO_GRACE_SECONDS, lambda: opening.close() if self._opening is opening else None)
+
+    @staticmethod
+    def _later(seconds: float, act: Callable[[], object]) -> None:
+        timer = threading.Timer(seconds, act)
         timer.daemon = True
         timer.start()
 
@@ -105,11 +116,16 @@ class Worker:
     def _one_session(self) -> int:
         """Serves one connection to its end; the number of results it returned."""
         connection = Channel.connect(self._path, _CONNECT_SECONDS)
+        self._opening = connection
         try:
+            if self._stop.is_set():
+                raise ConnectionError("told to stop")
             session = Session.open(connection, self._declared, self._name, self._parallel)
         except BaseException:
             connection.release()
             raise
+        finally:
+            self._opening = None
         self._session = session
         self._said_waiting = False
         log.info("connected to %s, processor %s, session %s", self._path, session.schema.processor, session.schema.session)
@@ -143,9 +159,7 @@ class Worker:
         session = self._session
         if session is not None:
             session.leave("the worker was told to stop")
-            timer = threading.Timer(_LEAVE_SECONDS, session.end)
-            timer.daemon = True
-            timer.start()
+            self._later(_LEAVE_SECONDS, session.end)
 
     def _on_signal(self, number: int) -> None:
         now = time.monotonic()
