@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,8 @@
 #include <rocksdb/advanced_cache.h>  // from RocksDB 8 on the members of Cache are declared here
 #endif
 
+#include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/base/log_line.h"
 #include "common/base/status.h"
 #include "sidecar/store/database.h"
@@ -23,7 +26,11 @@ constexpr int64_t kMaxUnflushedBytes = 64 << 20;
 // A flush takes a while; started here it is usually done before the bound is reached.
 constexpr double kSoftFraction = 0.625;
 
-// RocksDB's warnings and errors as log lines of ours; no LOG file per database.
+// RocksDB's warnings and errors as log lines of ours; no LOG file per database. While compaction lags behind it warns several
+// times a second: one line per kind and interval is enough.
+constexpr absl::Duration kRepeatInterval = absl::Seconds(30);
+constexpr size_t kMaxKinds = 64;
+
 class LineLogger : public rocksdb::Logger {
  public:
   LineLogger() : rocksdb::Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
@@ -31,11 +38,26 @@ class LineLogger : public rocksdb::Logger {
   void LogHeader(const char*, va_list) override {}
   void Logv(const char*, va_list) override {}
   void Logv(const rocksdb::InfoLogLevel level, const char* format, va_list arguments) override {
-    if (level < rocksdb::InfoLogLevel::WARN_LEVEL || level == rocksdb::InfoLogLevel::HEADER_LEVEL) return;
+    if (level < rocksdb::InfoLogLevel::WARN_LEVEL || level == rocksdb::InfoLogLevel::HEADER_LEVEL || !IsNews(format)) return;
     char text[1024];
     vsnprintf(text, sizeof(text), format, arguments);
     LogWarning("rocksdb", {{"says", std::string(text)}});
   }
+
+ private:
+  // `format` is a literal of RocksDB's: its text is the kind of the message.
+  bool IsNews(const char* format) {
+    const absl::Duration now = SystemClock().Monotonic();
+    absl::MutexLock lock(&mutex_);
+    if (last_.size() >= kMaxKinds) last_.clear();
+    const auto [entry, is_new] = last_.try_emplace(format, now);
+    if (!is_new && now - entry->second < kRepeatInterval) return false;
+    entry->second = now;
+    return true;
+  }
+
+  absl::Mutex mutex_;
+  std::map<std::string, absl::Duration> last_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
