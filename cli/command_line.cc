@@ -33,6 +33,7 @@ int RunCommandLine(int argc, char** argv) {
   RegisterConsume(&app, &context);
   RegisterState(&app, &context);
   RegisterTopics(&app, &context);
+  RegisterTasks(&app, &context);
   RegisterCompletion(&app, &context);
   RegisterVersion(&app, &context);
   app.set_version_flag("--version", "millstream " MILLSTREAM_VERSION);

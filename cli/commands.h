@@ -13,6 +13,7 @@ void RegisterExplain(CLI::App* app, Context* context);
 void RegisterProduce(CLI::App* app, Context* context);
 void RegisterConsume(CLI::App* app, Context* context);
 void RegisterState(CLI::App* app, Context* context);
+void RegisterTasks(CLI::App* app, Context* context);
 void RegisterTopics(CLI::App* app, Context* context);
 void RegisterCompletion(CLI::App* app, Context* context);
 void RegisterVersion(CLI::App* app, Context* context);

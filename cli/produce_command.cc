@@ -202,8 +202,9 @@ int Produce(const Context& context, const ProduceOptions& options) {
   if (!outcome.ok()) {
     const bool bad_line = absl::IsInvalidArgument(outcome) && !options.skip_bad;
     return context.Fail(absl::Status(
-        outcome.code(), StrCat(std::string(outcome.message()), "; ", WithCommas(producer.durable()),
-                               " records before it are in the topic", bad_line ? " (--skip-bad passes over bad lines)" : "")));
+        outcome.code(),
+        StrCat(std::string(outcome.message()), "; ", WithCommas(producer.durable()),
+               " records before it are in the topic", bad_line ? " (--skip-bad passes over bad lines)" : "")));
   }
   if (context.json) {
     std::cout << "{\"topic\":" << JsonQuote(options.topic) << ",\"records\":" << producer.durable()

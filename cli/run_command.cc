@@ -59,6 +59,7 @@ void RegisterRun(CLI::App* app, Context* context) {
   auto partitions = std::make_shared<int>(0);
   auto memory = std::make_shared<uint64_t>(0);
   auto grace = std::make_shared<int>(30);
+  auto kafka = std::make_shared<std::string>();
   CLI::App* command =
       app->add_subcommand("run", "Run processors on this machine: topics, state and workers, no Kafka needed");
   command
@@ -103,6 +104,8 @@ void RegisterRun(CLI::App* app, Context* context) {
       "  millstream run -f orders.yaml -f totals.yaml");
   command->callback([=] {
     context->selected = [=]() -> int {
+      if (!kafka->empty())
+        return context->Misuse("--kafka is not supported yet; without it the topics are in the data folder");
       if (!ParseHttp(*http, options.get()))
         return context->Misuse(StrCat("--http ", *http, ": give ADDRESS:PORT, PORT or off"));
       if (*partitions > 0) options->partitions = *partitions;

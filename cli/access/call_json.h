@@ -130,6 +130,18 @@ inline StateQuery ToStateQuery(const Json& json) {
   return query;
 }
 
+inline Json FromTaskRow(const TaskRow& row) {
+  return {row.processor, row.task, row.state, row.records, row.lag, row.error};
+}
+inline TaskRow ToTaskRow(const Json& json) {
+  return {.processor = json.at(0),
+          .task = json.at(1),
+          .state = json.at(2),
+          .records = json.at(3),
+          .lag = json.at(4),
+          .error = json.at(5)};
+}
+
 inline Json FromStateRow(const StateRow& row) { return {row.task, FromBytes(row.key), FromBytes(row.value)}; }
 inline StateRow ToStateRow(const Json& json) {
   return {.task = json.at(0).get<int32_t>(), .key = ToBytes(json.at(1)), .value = ToBytes(json.at(2))};

@@ -11,21 +11,24 @@
 
 namespace millstream::cli {
 
-// Where committed state comes from: running engines (`millstream run`), or the folder on disk when nothing runs.
+// What is known of processors: from running engines (`millstream run`), or from the folder on disk when nothing runs.
 // Thread-safe. Errors as LogAccess.
-class StateBackend {
+class ProcessorBackend {
  public:
-  virtual ~StateBackend() = default;
+  virtual ~ProcessorBackend() = default;
   virtual absl::StatusOr<StateRow> GetState(const StateQuery& query) = 0;
   virtual absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) = 0;
+  virtual absl::StatusOr<std::vector<TaskRow>> ListTasks(const std::string& processor) = 0;
+  virtual absl::StatusOr<std::vector<int32_t>> RestartTasks(const std::string& processor,
+                                                            const std::vector<int32_t>& tasks) = 0;
 };
 
 // LogAccess over a log that this process has open. Thread-safe, so that the control server can share one.
 class LocalAccess : public LogAccess {
  public:
-  // `log` and `state` outlive the access and everything it opened. `holder` is what Holder() says.
-  LocalAccess(log::Log* log, StateBackend* state, std::string holder)
-      : log_(log), state_(state), holder_(std::move(holder)) {}
+  // `log` and `processors` outlive the access and everything it opened. `holder` is what Holder() says.
+  LocalAccess(log::Log* log, ProcessorBackend* processors, std::string holder)
+      : log_(log), processors_(processors), holder_(std::move(holder)) {}
 
   std::string Holder() const override { return holder_; }
   absl::StatusOr<std::vector<log::TopicInfo>> ListTopics() override;
@@ -34,14 +37,24 @@ class LocalAccess : public LogAccess {
   absl::Status DeleteTopic(const std::string& topic) override;
   absl::StatusOr<std::unique_ptr<RecordSink>> OpenSink() override;
   absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(const ConsumeRequest& request) override;
-  absl::StatusOr<StateRow> GetState(const StateQuery& query) override { return state_->GetState(query); }
-  absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) override { return state_->ScanState(query); }
+  absl::StatusOr<StateRow> GetState(const StateQuery& query) override { return processors_->GetState(query); }
+  absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) override {
+    return processors_->ScanState(query);
+  }
+
+  absl::StatusOr<std::vector<TaskRow>> ListTasks(const std::string& processor) override {
+    return processors_->ListTasks(processor);
+  }
+  absl::StatusOr<std::vector<int32_t>> RestartTasks(const std::string& processor,
+                                                    const std::vector<int32_t>& tasks) override {
+    return processors_->RestartTasks(processor, tasks);
+  }
 
  private:
   absl::StatusOr<Offset> ResolveStart(const TopicPartition& of, const StartAt& start, log::Isolation isolation);
 
   log::Log* const log_;
-  StateBackend* const state_;
+  ProcessorBackend* const processors_;
   const std::string holder_;
 };
 

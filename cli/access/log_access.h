@@ -96,6 +96,15 @@ struct StateRow {
   Bytes key, value;
 };
 
+struct TaskRow {
+  std::string processor;  // namespace/name
+  int32_t task = 0;
+  std::string state;     // active, restoring, stopped, idle
+  uint64_t records = 0;  // committed since it was opened
+  int64_t lag = 0;       // records behind the end of its inputs, as far as known
+  std::string error;     // why it is stopped
+};
+
 // A folder with an embedded log, whoever holds it: this process (LocalAccess) or a running one that is asked over its
 // control socket (RemoteAccess). Thread-compatible; sources and sinks end before it.
 // Errors: UNAVAILABLE: the process that held the folder has gone; the others are those of log::Admin.
@@ -118,6 +127,12 @@ class LogAccess {
   virtual absl::StatusOr<StateRow> GetState(const StateQuery& query) = 0;
   // At most `limit` rows, tasks one after the other, ascending by key within a task (descending if `reverse`).
   virtual absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) = 0;
+
+  // Tasks of the running processors, or of the named one. FAILED_PRECONDITION: none runs on this folder.
+  virtual absl::StatusOr<std::vector<TaskRow>> ListTasks(const std::string& processor) = 0;
+  // Lets stopped tasks of the named processor (empty: the only one) go on: the given ones, or all of them. Says which.
+  virtual absl::StatusOr<std::vector<int32_t>> RestartTasks(const std::string& processor,
+                                                            const std::vector<int32_t>& tasks) = 0;
 };
 
 }  // namespace millstream::cli

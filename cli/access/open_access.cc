@@ -35,10 +35,18 @@ class OwnedAccess : public LogAccess {
   absl::StatusOr<StateRow> GetState(const StateQuery& query) override { return access_.GetState(query); }
   absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) override { return access_.ScanState(query); }
 
+  absl::StatusOr<std::vector<TaskRow>> ListTasks(const std::string& processor) override {
+    return access_.ListTasks(processor);
+  }
+  absl::StatusOr<std::vector<int32_t>> RestartTasks(const std::string& processor,
+                                                    const std::vector<int32_t>& tasks) override {
+    return access_.RestartTasks(processor, tasks);
+  }
+
  private:
   std::unique_ptr<host::DataFolder> folder_;
   std::unique_ptr<log::EmbeddedLog> log_;
-  std::unique_ptr<StateBackend> state_;
+  std::unique_ptr<ProcessorBackend> state_;
   LocalAccess access_;
 };
 

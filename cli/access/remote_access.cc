@@ -127,6 +127,20 @@ class RemoteAccess : public LogAccess {
     });
   }
 
+  absl::StatusOr<std::vector<TaskRow>> ListTasks(const std::string& processor) override {
+    MS_ASSIGN_OR_RETURN(const Json list, Call("tasks.list", {{"processor", processor}}));
+    return Convert<std::vector<TaskRow>>([&] {
+      std::vector<TaskRow> rows;
+      for (const Json& row : list) rows.push_back(call_json::ToTaskRow(row));
+      return rows;
+    });
+  }
+  absl::StatusOr<std::vector<int32_t>> RestartTasks(const std::string& processor,
+                                                    const std::vector<int32_t>& tasks) override {
+    MS_ASSIGN_OR_RETURN(const Json list, Call("tasks.restart", {{"processor", processor}, {"tasks", tasks}}));
+    return Convert<std::vector<int32_t>>([&] { return list.get<std::vector<int32_t>>(); });
+  }
+
  private:
   absl::StatusOr<Json> Call(const std::string& method, const Json& params) {
     MS_RETURN_IF_ERROR(connection_.Send(FrameKind::kCall, call_json::Dump({{"method", method}, {"params", params}})));

@@ -1,5 +1,6 @@
 #include "cli/access/state_answers.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -92,7 +93,7 @@ absl::Status ScanTask(TaskId task, store::ScanRequest request, size_t limit, Rea
 
 absl::Status NoSuchKey(const std::string& store) { return absl::NotFoundError(StrCat("no such key in store ", store)); }
 
-class RunningState : public StateBackend {
+class RunningState : public ProcessorBackend {
  public:
   explicit RunningState(std::vector<RunningProcessor> processors) : processors_(std::move(processors)) {
     for (const RunningProcessor& processor : processors_) names_.push_back(processor.name);
@@ -129,12 +130,64 @@ class RunningState : public StateBackend {
     return rows;
   }
 
+  absl::StatusOr<std::vector<TaskRow>> ListTasks(const std::string& processor) override {
+    std::vector<TaskRow> rows;
+    if (!processor.empty()) {
+      MS_ASSIGN_OR_RETURN(const size_t chosen, ChooseProcessor(names_, processor));
+      AppendTasks(processors_[chosen], &rows);
+      return rows;
+    }
+    for (const RunningProcessor& running : processors_) AppendTasks(running, &rows);
+    return rows;
+  }
+
+  absl::StatusOr<std::vector<int32_t>> RestartTasks(const std::string& processor,
+                                                    const std::vector<int32_t>& tasks) override {
+    MS_ASSIGN_OR_RETURN(const size_t chosen, ChooseProcessor(names_, processor));
+    std::vector<TaskRow> rows;
+    AppendTasks(processors_[chosen], &rows);
+    for (const int32_t task : tasks) {
+      const auto row =
+          std::find_if(rows.begin(), rows.end(), [task](const TaskRow& each) { return each.task == task; });
+      if (row == rows.end()) {
+        return absl::NotFoundError(StrCat("there is no task ", task, "; see `millstream tasks list`"));
+      }
+      if (row->state != "stopped") {
+        return absl::FailedPreconditionError(StrCat("task ", task, " is not stopped, it is ", row->state));
+      }
+    }
+    std::vector<int32_t> restarted;
+    for (const TaskRow& row : rows) {
+      const bool wanted = tasks.empty() || std::find(tasks.begin(), tasks.end(), row.task) != tasks.end();
+      if (row.state != "stopped" || !wanted) continue;
+      processors_[chosen].restart(TaskId(row.task));
+      restarted.push_back(row.task);
+    }
+    return restarted;
+  }
+
  private:
+  static void AppendTasks(const RunningProcessor& running, std::vector<TaskRow>* rows) {
+    for (const server::TaskReport& task : running.queries->Tasks().tasks) {
+      TaskRow row;
+      row.processor = running.name;
+      row.task = task.task.value();
+      row.state = task.state;
+      row.records = task.records;
+      row.error = task.error;
+      for (const server::TaskReport::Input& input : task.inputs) {
+        if (input.end == kNoOffset || input.committed == kNoOffset) continue;
+        row.lag += std::max<int64_t>(input.end - input.committed, 0);
+      }
+      rows->push_back(std::move(row));
+    }
+  }
+
   const std::vector<RunningProcessor> processors_;
   std::vector<std::string> names_;
 };
 
-class OfflineState : public StateBackend {
+class OfflineState : public ProcessorBackend {
  public:
   OfflineState(const host::DataFolder* folder, log::EmbeddedLog* log) : folder_(folder), log_(log) {}
 
@@ -160,7 +213,16 @@ class OfflineState : public StateBackend {
     return rows;
   }
 
+  absl::StatusOr<std::vector<TaskRow>> ListTasks(const std::string&) override { return NothingRuns(); }
+  absl::StatusOr<std::vector<int32_t>> RestartTasks(const std::string&, const std::vector<int32_t>&) override {
+    return NothingRuns();
+  }
+
  private:
+  absl::Status NothingRuns() const {
+    return absl::FailedPreconditionError(
+        StrCat("nothing runs on ", folder_->path(), "; start it with `millstream run`"));
+  }
   absl::StatusOr<std::unique_ptr<host::OfflineReader>> Open(const StateQuery& query) {
     const std::vector<spec::Manifest> manifests = folder_->KnownProcessors();
     std::vector<std::string> names;
@@ -175,11 +237,11 @@ class OfflineState : public StateBackend {
 
 }  // namespace
 
-std::unique_ptr<StateBackend> NewRunningState(std::vector<RunningProcessor> processors) {
+std::unique_ptr<ProcessorBackend> NewRunningState(std::vector<RunningProcessor> processors) {
   return std::make_unique<RunningState>(std::move(processors));
 }
 
-std::unique_ptr<StateBackend> NewOfflineState(const host::DataFolder* folder, log::EmbeddedLog* log) {
+std::unique_ptr<ProcessorBackend> NewOfflineState(const host::DataFolder* folder, log::EmbeddedLog* log) {
   return std::make_unique<OfflineState>(folder, log);
 }
 

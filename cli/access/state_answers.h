@@ -1,6 +1,7 @@
 #ifndef MILLSTREAM_CLI_ACCESS_STATE_ANSWERS_H_
 #define MILLSTREAM_CLI_ACCESS_STATE_ANSWERS_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,14 +17,15 @@ namespace millstream::cli {
 struct RunningProcessor {
   std::string name;  // <namespace>/<name>
   server::QueryBackend* queries = nullptr;
+  std::function<void(TaskId)> restart;  // of a stopped task
 };
 
 // Answers from running engines. The backends outlive it. Thread-safe; waits up to 30 s for an engine's answer.
-std::unique_ptr<StateBackend> NewRunningState(std::vector<RunningProcessor> processors);
+std::unique_ptr<ProcessorBackend> NewRunningState(std::vector<RunningProcessor> processors);
 
 // Answers from the folder while nothing runs: opens the task's database, brings it up to its changelog's end, reads.
 // `folder` and `log` outlive it.
-std::unique_ptr<StateBackend> NewOfflineState(const host::DataFolder* folder, log::EmbeddedLog* log);
+std::unique_ptr<ProcessorBackend> NewOfflineState(const host::DataFolder* folder, log::EmbeddedLog* log);
 
 }  // namespace millstream::cli
 

@@ -25,7 +25,7 @@ namespace {
 constexpr const char kProgram[] = "millstream run";
 constexpr int kPollMilliseconds = 100;
 constexpr absl::Duration kWatchInterval = absl::Milliseconds(500);
-// A worker that was told GOODBYE ends by itself; so long after it gets SIGTERM, and again so long after SIGKILL.
+// Between SIGTERM and SIGKILL, once everything is committed.
 constexpr absl::Duration kWorkerGrace = absl::Seconds(3);
 // A worker that was cut off and is alive connects again within milliseconds; a frozen one never does.
 constexpr absl::Duration kSilentGrace = absl::Seconds(3);
@@ -115,7 +115,9 @@ absl::Status Runner::StartStack(std::vector<spec::Manifest> manifests) {
 absl::Status Runner::StartControl() {
   std::vector<RunningProcessor> running;
   for (host::LocalStack::Processor& processor : stack_->processors()) {
-    running.push_back({.name = processor.manifest.processor.QualifiedName(), .queries = processor.sidecar->queries()});
+    running.push_back({.name = processor.manifest.processor.QualifiedName(),
+                       .queries = processor.sidecar->queries(),
+                       .restart = [sidecar = processor.sidecar.get()](TaskId task) { sidecar->RestartTask(task); }});
   }
   state_ = NewRunningState(std::move(running));
   access_ = std::make_unique<LocalAccess>(stack_->log(), state_.get(), "this process");
@@ -194,6 +196,8 @@ void Runner::LookAtFiles(absl::Duration now) {
     if (!worker.watch->Changed()) continue;
     screen_.Print(StrCat(worker.processor, ": files changed, the worker starts again"));
     worker.process->Restart(now);
+    // What the old program failed at gets another chance with the new one.
+    (void)state_->RestartTasks(worker.processor, {});
   }
 }
 
@@ -267,9 +271,9 @@ void Runner::EndWorkers() {
     }
   };
   const absl::Duration now = SystemClock().Monotonic();
-  wait(now + kWorkerGrace);
-  for (Worker& worker : workers_) worker.process->Stop(SystemClock().Monotonic(), kWorkerGrace);
-  wait(now + 3 * kWorkerGrace);
+  // They have been told GOODBYE and hold nothing any more; some would wait for the sidecar to come back.
+  for (Worker& worker : workers_) worker.process->Stop(now, kWorkerGrace);
+  wait(now + 2 * kWorkerGrace);
   for (Worker& worker : workers_) worker.process->Kill();
 }
 

@@ -71,14 +71,14 @@ class Runner {
   // itself.
   void ReplaceHangingWorkers(absl::Duration now);
   int Drain();
-  // Lets workers end by themselves after GOODBYE, then with SIGTERM, then with SIGKILL.
+  // SIGTERM, then SIGKILL.
   void EndWorkers();
 
   const RunOptions options_;
   Screen screen_;
   std::string socket_folder_;
   std::unique_ptr<host::LocalStack> stack_;
-  std::unique_ptr<StateBackend> state_;
+  std::unique_ptr<ProcessorBackend> state_;
   std::unique_ptr<LocalAccess> access_;
   std::unique_ptr<ControlServer> control_;
   std::vector<Worker> workers_;  // one per processor of the stack

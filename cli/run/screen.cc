@@ -139,17 +139,17 @@ void Screen::ShowChanges(const std::string& name, const host::SidecarStatus& sta
     said_[name] = kind;
     Print(StrCat(name, ": ", state));
   }
-  const std::string error = !status.conditions.empty()
-                                ? StrCat(status.conditions.front().reason, ": ", status.conditions.front().message)
-                                : status.engine.last_error;
-  // The time a worker is away grows; that is not news.
-  const std::string news = !status.conditions.empty() && status.conditions.front().reason == "WorkerNotConnected"
-                               ? "WorkerNotConnected"
-                               : error;
-  if (errors_[name] != news) {
-    errors_[name] = news;
-    if (!error.empty()) Print(StrCat(name, ": ", error));
+  // Failures of records and stopped tasks are in the log lines, with their tracebacks. Conditions of other kinds are
+  // not.
+  std::string news;
+  for (const host::Condition& condition : status.conditions) {
+    if (condition.reason == "TaskStopped") continue;
+    // The time a worker is away grows; that is not news.
+    if (errors_[name] != condition.reason) Print(StrCat(name, ": ", condition.reason, ": ", condition.message));
+    news = condition.reason;
+    break;
   }
+  errors_[name] = news;
 }
 
 void Screen::Show(absl::Duration now, const std::vector<std::pair<std::string, host::SidecarStatus>>& statuses) {

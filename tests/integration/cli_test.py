@@ -23,7 +23,7 @@ class CommandTest(Rig):
         self.assertRegex(self.command("version"), r"^millstream \d+\.\d+\.\d+\n")
         self.assertEqual(json.loads(self.command("version", "-o", "json"))["protocol"], [1, 1])
         self.assertIn("Exit codes", self.command("--help"))
-        for name in ("run", "init", "validate", "explain", "produce", "consume", "state", "topics", "completion", "version"):
+        for name in ("run", "init", "validate", "explain", "produce", "consume", "state", "topics", "tasks", "completion", "version"):
             self.assertIn(name, self.command("--help"))
             self.assertIn("Usage", self.command(name, "--help"))
 
@@ -36,6 +36,8 @@ class CommandTest(Rig):
         self.command("produce", "t", "-H", "nothing", code=2, stdin="")
         self.command("consume", "t", "--offset", "somewhere", code=2)
         self.command("run", "-f", self.manifest, "--http", "host:port", code=2)
+        self.command("run", "-f", self.manifest, "--kafka", "localhost:9092", "--", "true", code=2)
+        self.assertIn("not supported yet", self.err)
         self.command("state", "get", "s", "zz", "--key-format", "hex", code=2)
         self.command("init", "--name", "Not a name", code=2)
         self.assertIn("--help", self.err)
@@ -293,6 +295,42 @@ class RunTest(Rig):
         self.wait_log("second version")
         self.produce([("a", 1)])
         self.wait_counts({"a": 2})
+        self.stop()
+
+    def test_a_stopped_task_is_listed_and_goes_on(self):
+        program = self.folder / "app" / "worker.sh"
+        program.parent.mkdir()
+        program.write_text(f"exec {BIN}/counting_worker --fail-key=bad\n")
+        self.manifest.write_text(MANIFEST.replace("spec:", "spec:\n  errors: {maxAttempts: 2, backoff: {initial: 10ms, max: 10ms}}"))
+        self.start(worker=["sh", program])
+        self.wait_log("In another terminal")
+        self.produce([("bad", 1), ("a", 1)])
+        rows = lambda: json.loads(self.on_data("tasks", "list", "-o", "json"))
+        stopped = wait_until(lambda: [row for row in rows() if row["state"] == "stopped"], self.log)
+        self.assertIn("told to fail", stopped[0]["error"])
+        task = stopped[0]["task"]
+        self.assertIn("stopped", self.on_data("tasks", "list", "--processor", "counting"))
+        self.on_data("tasks", "restart", (task + 1) % 3, code=1)
+        self.on_data("tasks", "restart", 99, code=1)
+        program.write_text(f"exec {BIN}/counting_worker\n")
+        os.kill(self.worker(), signal.SIGKILL)
+        self.wait_log("was killed by signal 9")
+        self.assertEqual(json.loads(self.on_data("tasks", "restart", "-o", "json")), {"restarted": [task]})
+        self.wait_counts({"bad": 1, "a": 1})
+        self.stop()
+        self.on_data("tasks", "list", code=1)
+        self.assertIn("nothing runs", self.err)
+
+    def test_watch_lets_stopped_tasks_go_on(self):
+        program = self.folder / "app" / "worker.sh"
+        program.parent.mkdir()
+        program.write_text(f"exec {BIN}/counting_worker --fail-key=bad\n")
+        self.manifest.write_text(MANIFEST.replace("spec:", "spec:\n  errors: {maxAttempts: 1}"))
+        self.start("--watch", worker=["sh", program])
+        self.produce([("bad", 1)])
+        self.wait_log("1 of 3 tasks stopped")
+        program.write_text(f"exec {BIN}/counting_worker\n")
+        self.wait_counts({"bad": 1})
         self.stop()
 
     def test_a_pipeline_of_two_processors(self):
