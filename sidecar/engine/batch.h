@@ -84,7 +84,7 @@ std::string EncodeBatch(const Batch& batch, TaskId task, const BatchEncoding& ho
 
 // Upper bounds of what an item takes in a BATCH frame, and of the rest of the frame.
 int64_t FrameBytes(const Item& item);
-inline constexpr int64_t kFrameOverhead = 128;
+inline constexpr int64_t kFrameOverhead = 512;  // with a value of each of 32 stores left out
 
 }  // namespace millstream::engine
 

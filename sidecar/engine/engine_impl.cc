@@ -52,10 +52,10 @@ void EngineImpl::Handle(Event event, std::vector<Action>* actions) {
   actions_ = actions;
   now_ = clock_->Monotonic();
   while (const std::optional<TaskId> due = timers_.PopDue(now_)) {
-    if (Task* task = Find(*due)) {
-      task->timer = absl::InfiniteDuration();
-      Mark(*task);
-    }
+    Task* task = Find(*due);
+    MS_CHECK(task != nullptr);
+    task->timer = absl::InfiniteDuration();
+    Mark(*task);
   }
   std::visit([this](auto&& of) { On(std::move(of)); }, std::move(event));
   Run();
@@ -138,10 +138,7 @@ void EngineImpl::SetTimer(Task& task) {
     wanted(task.end_commit_at);
     if (!task.apply) wanted(task.apply_at);
   }
-  if (next < task.timer) {
-    task.timer = next;
-    timers_.Add(next, task.id);
-  }
+  if (next < task.timer) timers_.Move(task.id, std::exchange(task.timer, next), next);
 }
 
 // Brings the sums over all tasks up to date with this one.

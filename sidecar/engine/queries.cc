@@ -15,11 +15,14 @@ absl::Status NoStore(size_t store, size_t stores) {
   return absl::InvalidArgumentError(StrCat("store id ", store, " is beyond the processor's ", stores));
 }
 
+// Not while it leaves: a stream of queries must not keep it from being closed.
+bool Readable(const Task& task) { return task.open() && task.leaving == Task::Leaving::kNo; }
+
 }  // namespace
 
 void EngineImpl::On(QueryKey event) {
   Task* task = Find(event.task);
-  if (task == nullptr || !task->open() || task->state_lost)
+  if (task == nullptr || !Readable(*task))
     return Do(QueryAnswered{event.query, NotHere(event.task), std::nullopt, {}, {}});
   if (event.store >= spec_.stores.size())
     return Do(QueryAnswered{event.query, NoStore(event.store, spec_.stores.size()), std::nullopt, {}, {}});
@@ -35,7 +38,7 @@ void EngineImpl::On(QueryKey event) {
 
 void EngineImpl::On(QueryRange event) {
   Task* task = Find(event.task);
-  if (task == nullptr || !task->open() || task->state_lost)
+  if (task == nullptr || !Readable(*task))
     return Do(QueryAnswered{event.query, NotHere(event.task), std::nullopt, {}, {}});
   if (event.range.store >= spec_.stores.size()) {
     return Do(QueryAnswered{event.query, NoStore(event.range.store, spec_.stores.size()), std::nullopt, {}, {}});

@@ -12,7 +12,7 @@
 namespace millstream::engine {
 
 void EngineImpl::On(WorkerConnected event) {
-  if (static_cast<int>(workers_.size()) >= spec_.sidecar.workers.max) {
+  if (workers_.connected() >= spec_.sidecar.workers.max) {
     return Do(DropWorker{event.worker, protocol::kTooManyWorkers,
                          StrCat("sidecar.workers.max of the manifest is ", spec_.sidecar.workers.max)});
   }

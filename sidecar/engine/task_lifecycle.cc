@@ -312,6 +312,7 @@ void EngineImpl::On(TaskClosed event) {
   task->overlays = TaskOverlays(0);
   task->inputs.clear();
   Account(*task);
+  timers_.Remove(event.task, task->timer);
   tasks_.erase(event.task);
   if (!again) return;
   auto fresh = std::make_unique<Task>(event.task, spec_.inputs.size(), spec_.stores.size());

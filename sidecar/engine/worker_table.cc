@@ -39,6 +39,11 @@ Worker* WorkerTable::LeastLoaded() {
   return best;
 }
 
+int WorkerTable::connected() const {
+  return static_cast<int>(
+      std::count_if(workers_.begin(), workers_.end(), [](const auto& of) { return !of.second.dropped; }));
+}
+
 int WorkerTable::usable() const {
   return static_cast<int>(
       std::count_if(workers_.begin(), workers_.end(), [](const auto& entry) { return entry.second.usable(); }));

@@ -46,6 +46,8 @@ class WorkerTable {
   // The usable worker with the fewest tasks, the earliest of them; nullptr if there is none.
   Worker* LeastLoaded();
   int usable() const;
+  // All but those we have closed.
+  int connected() const;
   size_t size() const { return workers_.size(); }
   std::map<WorkerId, Worker>& all() { return workers_; }
 
