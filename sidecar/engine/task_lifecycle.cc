@@ -229,6 +229,7 @@ void EngineImpl::On(RestartTask event) {
     if (task->attempts.Find(front.input, front.record.offset) != nullptr) task->queue.PopFront();  // it had its one try
   }
   task->attempts = Attempts();
+  KeepClaimed(*task);  // an abort since may have taken claims back: those records are read again
   for (uint32_t i = 0; i < task->inputs.size(); ++i) {
     TaskInput& input = task->inputs[i];
     input.queued = input.fetched = input.staged;

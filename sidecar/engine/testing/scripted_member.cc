@@ -17,7 +17,7 @@ absl::Status Abortable(std::string_view why) { return WithRecovery(absl::Aborted
 
 }  // namespace
 
-FaultRates FaultRates::None() { return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}; }
+FaultRates FaultRates::None() { return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}; }
 
 ScriptedMember::ScriptedMember(std::string name, ScriptedScene* scene, Callbacks callbacks)
     : name_(std::move(name)), scene_(scene), callbacks_(std::move(callbacks)) {}
@@ -460,6 +460,37 @@ void ScriptedMember::PartWithSomeWorker() {
   std::vector<Event> events;
   workers_[scene_->Pick(workers_.size())]->SayGoodbye(&events);
   for (Event& event : events) Post(std::move(event));
+}
+
+void ScriptedMember::TalkNonsense() {
+  if (workers_.empty()) return;
+  std::vector<Event> events;
+  workers_[scene_->Pick(workers_.size())]->SayNonsense(&events);
+  for (Event& event : events) Post(std::move(event));
+}
+
+void ScriptedMember::FailSomeInput() {
+  if (fetches_.empty()) return;
+  auto fetch = std::next(fetches_.begin(), static_cast<ptrdiff_t>(scene_->Pick(fetches_.size())));
+  Post(InputFailed{fetch->first.first, fetch->first.second, absl::OutOfRangeError("scripted"), fetch->second.fetch});
+}
+
+void ScriptedMember::RestartTasks() {
+  for (const TaskId task : open_) Post(RestartTask{task});
+}
+
+void ScriptedMember::AskForState() {
+  const TaskId task(static_cast<int32_t>(scene_->Pick(4)));  // may be one that is not here
+  const QueryId query = ++next_query_;
+  if (scene_->Pick(2) == 0) {
+    Post(QueryKey{query, task, static_cast<store::StoreIndex>(scene_->Pick(2)), StrCat("k", scene_->Pick(6))});
+  } else {
+    store::ScanRequest range;
+    range.store = static_cast<store::StoreIndex>(scene_->Pick(2));
+    range.reverse = scene_->Pick(2) == 0;
+    range.max_rows = 1 + scene_->Pick(4);
+    Post(QueryRange{query, task, std::move(range)});
+  }
 }
 
 // A reply of an earlier batch comes again over a living connection: its session does not know it (any more).

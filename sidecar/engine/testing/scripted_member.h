@@ -31,6 +31,9 @@ struct FaultRates {
   double commit_unknown = 0.08;  // of a commit: no answer; it happened, did not, or happens later
   double apply_full = 0.02;      // the disk is full for a while
   double old_reply = 0.002;      // a worker repeats a RESULT of long ago
+  double nonsense = 0.001;       // a worker says what it must not say
+  double input_fails = 0.001;    // an input cannot be read: its task stops until a person restarts it
+  double query = 0.01;           // somebody asks for state
 
   static FaultRates None();
 };
@@ -91,6 +94,10 @@ class ScriptedMember {
   void CloseSilentWorkers();
   void PartWithSomeWorker();
   void RepeatOldReply();
+  void TalkNonsense();
+  void FailSomeInput();
+  void RestartTasks();
+  void AskForState();
 
   // Adds what could happen next, as steps to call.
   void AddChoices(std::vector<std::function<void()>>* choices);
@@ -138,6 +145,7 @@ class ScriptedMember {
   std::unique_ptr<MetricsRegistry> metrics_ = NewMetricsRegistry();
   int starts_ = 0;
   WorkerId next_worker_ = 1;
+  QueryId next_query_ = 0;
   std::map<TaskId, ScriptedDisk> disks_;
 
   // Of the process.

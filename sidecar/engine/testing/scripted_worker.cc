@@ -51,6 +51,42 @@ void ScriptedWorker::SayGoodbye(std::vector<Event>* events) {
   Say(protocol::Goodbye{"told to stop"}, events);
 }
 
+void ScriptedWorker::SayNonsense(std::vector<Event>* events) {
+  const uint64_t seq = batches_.empty() ? 12345 : batches_.begin()->first;
+  const auto items = batches_.empty() ? 1 : static_cast<uint32_t>(batches_.begin()->second.items.size());
+  protocol::Result result;
+  result.seq = seq;
+  result.done = items;
+  switch ((*random_)() % 7) {
+    case 0:
+      result.done = items + 1;
+      return Say(result, events);
+    case 1:
+      result.ops = {{0, {{"k0", "wrong", 0}}}, {7, {{"k1", "wrong", 0}}}};
+      return Say(result, events);
+    case 2:
+      result.outputs.push_back(
+          {.output = 3, .key = {}, .value = "wrong", .timestamp_ms = {}, .headers = {}, .partition = {}});
+      return Say(result, events);
+    case 3:
+      result.failure = protocol::Failure{"Handler", "E", "of no item", true};
+      return Say(result, events);
+    case 4:
+      return Say(protocol::Extend{seq, items + 1}, events);
+    case 5: {
+      protocol::Get get;
+      get.seq = seq;
+      get.store = 2;
+      return Say(get, events);
+    }
+    default: {
+      protocol::Scan scan;
+      scan.seq = seq + 1'000'000;
+      return Say(scan, events);
+    }
+  }
+}
+
 void ScriptedWorker::HandleFrame(const std::string& frame, std::vector<Event>* events) {
   absl::StatusOr<protocol::SidecarMessage> message =
       protocol::DecodeSidecarMessage(std::string_view(frame).substr(protocol::kFrameHeaderBytes));

@@ -33,6 +33,8 @@ class ScriptedWorker {
   void Crash() { state_ = State::kCrashed; }
   // GOODBYE: it disconnects when it has no batch any more.
   void SayGoodbye(std::vector<Event>* events);
+  // A frame that is well-formed and wrong, about one of its batches where it has one. The sidecar cuts it off.
+  void SayNonsense(std::vector<Event>* events);
   // Chance of ending a batch before its last item.
   double stop_early = 0.05;
   // Sometimes an old frame of another life comes again.

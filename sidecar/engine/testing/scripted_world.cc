@@ -185,6 +185,12 @@ void ScriptedWorld::Step() {
   }
   if (rebalancing_ && awaited_.empty() && scene_.Pick(4) == 0) FinishRebalance();
 
+  if (scene_.Pick(100) == 0) {
+    for (Seat& seat : seats_) {
+      if (seat.process->running()) seat.process->RestartTasks();
+    }
+  }
+
   std::vector<std::function<void()>> choices;
   for (Seat& seat : seats_) seat.process->AddChoices(&choices);
   if (choices.empty() || scene_.Pick(25) == 0) {
@@ -233,6 +239,9 @@ void ScriptedWorld::Faults() {
     if (scene_.Chance(faults.worker_hang)) seat.process->HangSomeWorker();
     if (scene_.Chance(faults.worker_goodbye)) seat.process->PartWithSomeWorker();
     if (scene_.Chance(faults.old_reply)) seat.process->RepeatOldReply();
+    if (scene_.Chance(faults.nonsense)) seat.process->TalkNonsense();
+    if (scene_.Chance(faults.input_fails)) seat.process->FailSomeInput();
+    if (scene_.Chance(faults.query)) seat.process->AskForState();
   }
   if (scene_.Chance(0.01)) ExpireDead();
   if (scene_.Chance(0.001) && !rebalancing_ && seats_.size() > 1) StartRebalance();
