@@ -71,6 +71,9 @@ void RegisterRun(CLI::App* app, Context* context) {
   command->add_option("command", options->command, "Worker of a single processor, behind --")->type_name("-- COMMAND");
   context->AddDataOption(command);
   command
+      ->add_option("--kafka", *kafka, "Bootstrap servers of a Kafka to use instead of the folder (not supported yet)")
+      ->type_name("HOST:PORT");
+  command
       ->add_option(
           "--partitions", *partitions,
           "Partitions of input topics that have to be made; default: those of the first output's create, else 4")

@@ -107,6 +107,19 @@ class Session {
       for (const StateRow& row : rows) list.push_back(call_json::FromStateRow(row));
       return list;
     }
+    if (method == "tasks.list") {
+      MS_ASSIGN_OR_RETURN(const std::vector<TaskRow> rows,
+                          access_->ListTasks(params.at("processor").get<std::string>()));
+      Json list = Json::array();
+      for (const TaskRow& row : rows) list.push_back(call_json::FromTaskRow(row));
+      return list;
+    }
+    if (method == "tasks.restart") {
+      MS_ASSIGN_OR_RETURN(const std::vector<int32_t> tasks,
+                          access_->RestartTasks(params.at("processor").get<std::string>(),
+                                                params.at("tasks").get<std::vector<int32_t>>()));
+      return Json(tasks);
+    }
     return absl::UnimplementedError(
         StrCat("control socket: no method ", method, "; both sides have to be the same version of millstream"));
   }

@@ -193,11 +193,15 @@ void Runner::LookAtFiles(absl::Duration now) {
   if (!options_.watch || now < next_look_) return;
   next_look_ = now + kWatchInterval;
   for (Worker& worker : workers_) {
+    if (worker.revive_at > 0 && worker.process->starts() >= worker.revive_at) {
+      // What the old program failed at gets another chance with the new one.
+      (void)state_->RestartTasks(worker.processor, {});
+      worker.revive_at = 0;
+    }
     if (!worker.watch->Changed()) continue;
     screen_.Print(StrCat(worker.processor, ": files changed, the worker starts again"));
     worker.process->Restart(now);
-    // What the old program failed at gets another chance with the new one.
-    (void)state_->RestartTasks(worker.processor, {});
+    worker.revive_at = worker.process->starts() + 1;
   }
 }
 

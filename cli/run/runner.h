@@ -54,6 +54,7 @@ class Runner {
     std::string prefix;  // of what it prints
     std::unique_ptr<WorkerProcess> process;
     std::unique_ptr<FileWatch> watch;
+    int revive_at = 0;  // with this start of the process stopped tasks go on; 0: they do not
     // Connected with this process id at some time; and since when that process runs without a connection.
     pid_t connected_pid = -1;
     std::optional<absl::Duration> silent_since;

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 #include <cstring>
 #include <map>
 
+#include "cli/run/spawn.h"
 #include "common/base/clock.h"
 #include "common/base/strings.h"
 
@@ -23,7 +22,7 @@ namespace {
 constexpr absl::Duration kFirstPause = absl::Milliseconds(200);
 constexpr absl::Duration kLongestPause = absl::Seconds(30);
 constexpr absl::Duration kHealthyAfter = absl::Seconds(10);
-constexpr absl::Duration kRestartGrace = absl::Seconds(5);
+constexpr absl::Duration kRestartGrace = absl::Milliseconds(300);
 constexpr size_t kLongestLine = 64 << 10;  // of output; longer ones are cut into pieces
 
 std::vector<std::string> MergedEnvironment(const std::vector<std::pair<std::string, std::string>>& extra) {
@@ -41,13 +40,6 @@ std::vector<std::string> MergedEnvironment(const std::vector<std::pair<std::stri
   return result;
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& text : strings) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 std::string Describe(int status) {
   if (WIFSIGNALED(status))
     return StrCat("was killed by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")");
@@ -57,14 +49,6 @@ std::string Describe(int status) {
 }
 
 }  // namespace
-
-void CloseOthersOnExec() {
-#ifdef SYS_close_range
-  constexpr unsigned kCloseRangeCloexec = 4;
-  if (syscall(SYS_close_range, 3u, ~0u, kCloseRangeCloexec) == 0) return;
-#endif
-  for (int descriptor = 3; descriptor < 4096; ++descriptor) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-}
 
 WorkerProcess::WorkerProcess(WorkerProcessOptions options, Print print)
     : options_(std::move(options)), print_(std::move(print)) {}
@@ -79,61 +63,36 @@ WorkerProcess::~WorkerProcess() {
 
 absl::Status WorkerProcess::Start() {
   wanted_ = true;
-  return Spawn();
+  return StartProcess();
 }
 
-absl::Status WorkerProcess::Spawn() {
-  // Everything that allocates happens before fork: the child of a process with threads may only make system calls.
-  std::vector<std::string> command = options_.command;
-  std::vector<std::string> environment = MergedEnvironment(options_.environment);
-  const std::vector<char*> arguments = Pointers(command), variables = Pointers(environment);
-  int out[2], err[2], failure[2];
-  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(failure, O_CLOEXEC) != 0) {
-    return absl::ResourceExhaustedError(StrCat("worker: pipe: ", std::strerror(errno)));
-  }
-  const pid_t parent = getpid();
-  const pid_t child = fork();
-  if (child == 0) {
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);  // the parent died before that took hold
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    signal(SIGPIPE, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
-    dup2(out[1], STDOUT_FILENO);
-    dup2(err[1], STDERR_FILENO);
-    CloseOthersOnExec();
-    if (options_.working_directory.empty() || chdir(options_.working_directory.c_str()) == 0) {
-      execvpe(arguments[0], arguments.data(), variables.data());
-    }
+absl::Status WorkerProcess::StartProcess() {
+  int out[2], err[2];
+  if (pipe2(out, O_CLOEXEC) != 0) return absl::ResourceExhaustedError(StrCat("worker: pipe: ", std::strerror(errno)));
+  if (pipe2(err, O_CLOEXEC) != 0) {
     const int error = errno;
-    (void)!write(failure[1], &error, sizeof(error));
-    _exit(127);
+    for (const int descriptor : out) close(descriptor);
+    return absl::ResourceExhaustedError(StrCat("worker: pipe: ", std::strerror(error)));
   }
-  const int fork_error = errno;
-  for (const int descriptor : {out[1], err[1], failure[1]}) close(descriptor);
-  int error = 0;
-  const bool failed = child > 0 && read(failure[0], &error, sizeof(error)) == sizeof(error);
-  close(failure[0]);
-  if (child < 0 || failed) {
+  const absl::StatusOr<pid_t> pid = Spawn({.command = options_.command,
+                                           .environment = MergedEnvironment(options_.environment),
+                                           .working_directory = options_.working_directory,
+                                           .standard_output = out[1],
+                                           .standard_error = err[1]});
+  close(out[1]);
+  close(err[1]);
+  if (!pid.ok()) {
     close(out[0]);
     close(err[0]);
-    if (child < 0) return absl::ResourceExhaustedError(StrCat("worker: fork: ", std::strerror(fork_error)));
-    waitpid(child, nullptr, 0);
-    const std::string message =
-        StrCat("the worker cannot be started: ", options_.command[0], ": ", std::strerror(error));
-    return error == ENOENT ? absl::NotFoundError(message) : absl::PermissionDeniedError(message);
+    return pid.status();
   }
-  setpgid(child, child);  // the child does so as well; whoever is first
   for (int i = 0; i < 2; ++i) {
     if (output_[i].descriptor >= 0) close(output_[i].descriptor);
     output_[i] = {.descriptor = i == 0 ? out[0] : err[0], .pending = ""};
     fcntl(output_[i].descriptor, F_SETFL, O_NONBLOCK);
   }
-  pid_ = child;
+  pid_ = *pid;
+  ++starts_;
   started_at_ = SystemClock().Monotonic();
   kill_at_.reset();
   start_at_.reset();
@@ -188,7 +147,7 @@ void WorkerProcess::Service(absl::Duration now) {
   }
   Reap(now);
   if (running() || !wanted_ || !start_at_.has_value() || now < *start_at_) return;
-  if (const absl::Status started = Spawn(); !started.ok()) {
+  if (const absl::Status started = StartProcess(); !started.ok()) {
     print_(std::string(started.message()));
     pause_ = std::min(std::max(pause_ * 2, kFirstPause), kLongestPause);
     start_at_ = now + pause_;

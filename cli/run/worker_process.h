@@ -46,8 +46,11 @@ class WorkerProcess {
   // in less than 10 s up to 30 s.
   void Service(absl::Duration now);
 
-  // SIGTERM now and, with `Service`, SIGKILL after 5 s; then a new start without pause. For --watch.
+  // SIGTERM now and, with `Service`, SIGKILL soon after (a worker told to stop would serve on until the sidecar's
+  // GOODBYE, and killing it loses nothing); then a new start without pause. For --watch.
   void Restart(absl::Duration now);
+  // How many times it was started.
+  int starts() const { return starts_; }
   // From here on it is not started again. SIGTERM, SIGKILL after `grace`; running() tells when it is gone.
   void Stop(absl::Duration now, absl::Duration grace);
   // Not started again, and not told: it was asked to leave by GOODBYE.
@@ -62,7 +65,7 @@ class WorkerProcess {
     std::string pending;  // the beginning of a line
   };
 
-  absl::Status Spawn();
+  absl::Status StartProcess();
   void ReadFrom(Stream* stream, bool all);
   void Reap(absl::Duration now);
   void Signal(int number);
@@ -75,10 +78,8 @@ class WorkerProcess {
   absl::Duration started_at_, pause_ = absl::ZeroDuration();
   std::optional<absl::Duration> start_at_, kill_at_;
   bool restarting_ = false;
+  int starts_ = 0;
 };
-
-// Makes descriptors above standard error close on exec, ours and those of libraries. Async-signal-safe.
-void CloseOthersOnExec();
 
 }  // namespace millstream::cli
 
