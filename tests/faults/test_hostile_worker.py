@@ -56,7 +56,7 @@ def test_results_of_an_old_session_have_no_effect_in_the_next(rig):
     r.wait_log("UnknownBatch")
     # What the first session answered is committed once: as many outputs as input records.
     wait_until(lambda: (outputs := len(r.consume("seen"))) and outputs == sum(
-        part["committed"] for task in r.http("/v1/tasks")[1]["tasks"] for part in task["inputs"]), lambda: r.log()[-2000:])
+        (part.get("committed") or 0) for task in r.http("/v1/tasks")[1]["tasks"] for part in task["inputs"]), lambda: r.log()[-2000:])
 
 
 def test_silent_connection_is_closed_and_others_are_served(rig):
