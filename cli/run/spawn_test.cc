@@ -23,7 +23,7 @@ std::string ReadToEnd(int descriptor) {
 }
 
 // Runs it to its end; what it wrote to standard output.
-absl::StatusOr<std::string> Run(std::vector<std::string> command, std::string working_directory = "") {
+absl::StatusOr<std::string> RunToEnd(std::vector<std::string> command, std::string working_directory = "") {
   int out[2];
   EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
   const absl::StatusOr<pid_t> pid = Spawn({.command = std::move(command),
@@ -40,18 +40,20 @@ absl::StatusOr<std::string> Run(std::vector<std::string> command, std::string wo
 }
 
 TEST(SpawnTest, GivesEnvironmentFolderAndOutput) {
-  EXPECT_EQ(*Run({"sh", "-c", "echo $WORD $PWD"}, "/usr"), "hello /usr\n");
+  EXPECT_EQ(*RunToEnd({"sh", "-c", "echo $WORD $PWD"}, "/usr"), "hello /usr\n");
 }
 
 TEST(SpawnTest, WhatCannotBeRunIsNamed) {
-  EXPECT_TRUE(absl::IsNotFound(Run({"no-such-program"}).status()));
-  EXPECT_TRUE(absl::IsPermissionDenied(Run({"/dev/null"}).status()));
-  EXPECT_TRUE(absl::IsNotFound(Run({"sh"}, "/no/such/folder").status()));
+  EXPECT_TRUE(absl::IsNotFound(RunToEnd({"no-such-program"}).status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(RunToEnd({"/dev/null"}).status()));
+  EXPECT_TRUE(absl::IsNotFound(RunToEnd({"sh"}, "/no/such/folder").status()));
 }
 
 TEST(SpawnTest, NoOtherDescriptorIsInherited) {
-  const int leaky = open("/dev/null", O_RDONLY);  // as libraries do, without O_CLOEXEC
-  const auto listed = Run({"sh", "-c", "for f in /proc/self/fd/*; do echo ${f##*/}; done"});
+  // As libraries do, without O_CLOEXEC; a number that the shell does not use itself.
+  const int leaky = fcntl(STDIN_FILENO, F_DUPFD, 100);
+  ASSERT_GE(leaky, 100);
+  const auto listed = RunToEnd({"sh", "-c", "for f in /proc/self/fd/*; do echo ${f##*/}; done"});
   EXPECT_EQ(listed->find("\n" + std::to_string(leaky) + "\n"), std::string::npos) << *listed;
   close(leaky);
 }
@@ -71,7 +73,7 @@ TEST(SpawnTest, DoesNotHangWhileOtherThreadsUseStdioAndTheAllocator) {
       }
     });
   }
-  for (int i = 0; i < 300; ++i) ASSERT_TRUE(Run({"true"}).ok());
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(RunToEnd({"true"}).ok());
   done = true;
   for (std::thread& thread : threads) thread.join();
 }
