@@ -8,13 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstdarg>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -30,9 +26,6 @@
 
 namespace millstream::log::embedded {
 namespace {
-
-// With less room a flush would fail again.
-constexpr std::uintmax_t kRoomToResume = 1 << 20;
 
 using BatchKey = std::array<char, 16>;
 
@@ -315,12 +308,6 @@ class RocksStorage : public Storage {
 
   absl::Status RecoverLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(recovery_mutex_) {
     rocksdb::Status status = db_->Resume();
-    // RocksDB itself looks for room on the disk every 5 s and is busy until it has: worth waiting for once there is some.
-    const absl::Duration deadline = SystemClock().Monotonic() + absl::Seconds(10);
-    while (status.IsBusy() && HasRoom() && SystemClock().Monotonic() < deadline) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      status = db_->Resume();
-    }
     if (status.ok()) {
       rocksdb::FlushOptions flush;
       flush.allow_write_stall = true;
@@ -333,16 +320,10 @@ class RocksStorage : public Storage {
       last_failure_ = absl::InternalError(
           StrCat("the log in ", directory_,
                  " takes no writes until it is opened again (start the program again): ", status.ToString()));
-    } else if (!status.IsBusy()) {  // busy says nothing: what failed at first still holds
+    } else {
       last_failure_ = FromRocks(status, "resume after a failed write", directory_);
     }
     return last_failure_;
-  }
-
-  bool HasRoom() const {
-    std::error_code error;
-    const auto space = std::filesystem::space(directory_, error);
-    return !error && space.available > kRoomToResume;
   }
 
   const std::string directory_;
