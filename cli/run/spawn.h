@@ -20,9 +20,8 @@ struct SpawnRequest {
 // Starts a program in a process group of its own that the kernel kills when the calling thread ends, whatever ends it.
 // Returns once the program runs: NOT_FOUND or PERMISSION_DENIED if it cannot.
 //
-// Not by fork: that takes the allocator's locks and then those of stdio, while another thread may hold them the other
-// way round, and the whole process hangs. The child shares our memory, as with vfork, and makes nothing but system
-// calls.
+// Not by fork: in a process with many threads that takes the locks of the allocator, of stdio and of every library that asked
+// for it, in an order nobody can vouch for. The child shares our memory, as with vfork, and makes nothing but system calls.
 absl::StatusOr<pid_t> Spawn(const SpawnRequest& request);
 
 }  // namespace millstream::cli
