@@ -262,9 +262,18 @@ void EngineImpl::On(OutcomeRead event) { pipeline_.OnOutcome(now_, std::move(eve
 // ---------------------------------------------------------------- what people see
 
 void EngineImpl::NoteError(std::string message) {
-  LogWarning(message, {{"processor", spec_.name}});
+  Warn(message);
   if (totals_.first_error.empty()) totals_.first_error = message;
   totals_.last_error = std::move(message);
+}
+
+void EngineImpl::Warn(std::string_view message) {
+  if (!throttle_.Allow(now_)) return;
+  if (const uint64_t left_out = throttle_.TakeLeftOut(); left_out > 0) {
+    LogWarning(message, {{"processor", spec_.name}, {"left_out", left_out}});
+  } else {
+    LogWarning(message, {{"processor", spec_.name}});
+  }
 }
 
 TopicPartition EngineImpl::PartitionOf(TaskId task, uint32_t input) const {

@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "sidecar/engine/engine.h"
 #include "sidecar/engine/engine_metrics.h"
+#include "sidecar/engine/log_throttle.h"
 #include "sidecar/engine/outputs.h"
 #include "sidecar/engine/pipeline.h"
 #include "sidecar/engine/reads.h"
@@ -61,6 +62,7 @@ class EngineImpl final : public Engine, private PipelineHost {
   Task* Find(TaskId id);
   void Do(Action action) { actions_->push_back(std::move(action)); }
   void NoteError(std::string message);
+  void Warn(std::string_view message);
   TopicPartition PartitionOf(TaskId task, uint32_t input) const;
   std::string Describe(TaskId task, uint32_t input, Offset offset) const;
 
@@ -195,6 +197,7 @@ class EngineImpl final : public Engine, private PipelineHost {
   absl::Duration drain_finish_{}, drain_end_{};  // batches in flight may take so long; everything may
   bool rebalance_owed_ = false;
 
+  LogThrottle throttle_{10};
   EngineStatus totals_;  // the counters of Status(); tasks are filled in there
 };
 

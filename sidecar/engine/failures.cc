@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/log_line.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "sidecar/engine/engine_impl.h"
@@ -107,10 +106,9 @@ void EngineImpl::Consume(Task& task, const Attempts::Entry& entry, Verdict verdi
     ++totals_.skipped;
     metrics_.skipped->Add();
   }
-  LogWarning(verdict == Verdict::kDeadLetter ? "record given to the dead-letter topic" : "record skipped",
-             {{"record", Describe(task.id, item.input, item.record.offset)},
-              {"attempts", entry.count},
-              {"error", entry.last.error}});
+  Warn(StrCat(Describe(task.id, item.input, item.record.offset),
+              verdict == Verdict::kDeadLetter ? " is given to the dead-letter topic" : " is skipped", " after ",
+              entry.count, entry.count == 1 ? " attempt" : " attempts"));
 }
 
 }  // namespace millstream::engine

@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sidecar/engine/attempts.h"
+#include "sidecar/engine/log_throttle.h"
 #include "sidecar/engine/outputs.h"
 #include "sidecar/engine/record_queue.h"
 #include "sidecar/engine/scan_merge.h"
@@ -173,6 +174,17 @@ TEST(AttemptsTest, BackoffDoublesUpToItsBound) {
   EXPECT_EQ(Backoff(first, most, 1), absl::Milliseconds(100));
   EXPECT_EQ(Backoff(first, most, 4), absl::Milliseconds(800));
   EXPECT_EQ(Backoff(first, most, 1'000'000), most);
+}
+
+TEST(LogThrottleTest, SomeLinesASecondAndACountOfTheRest) {
+  LogThrottle throttle(2);
+  EXPECT_TRUE(throttle.Allow(absl::Seconds(5)));
+  EXPECT_TRUE(throttle.Allow(absl::Seconds(5)));
+  EXPECT_FALSE(throttle.Allow(absl::Seconds(5.5)));
+  EXPECT_FALSE(throttle.Allow(absl::Seconds(5.9)));
+  EXPECT_TRUE(throttle.Allow(absl::Seconds(6)));
+  EXPECT_EQ(throttle.TakeLeftOut(), 2u);
+  EXPECT_EQ(throttle.TakeLeftOut(), 0u);
 }
 
 TEST(OffsetTagsTest, OneJsonObject) {

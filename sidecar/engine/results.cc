@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/log_line.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "sidecar/engine/engine_impl.h"
