@@ -1,4 +1,5 @@
-// What state costs: Apply and MultiGet per key while the store grows, memory of many idle stores, restore-like bulk writes.
+// What state costs: Apply and MultiGet per key while the store grows, memory of many idle stores, restore-like bulk
+// writes.
 //   store_bench [--keys 10000,100000,1000000,10000000] [--value-bytes 100] [--tasks 1,10,100] [--dir FOLDER]
 // Prints tables: nanoseconds of the calling thread's CPU per key, min / median / max of the repeats.
 #include <unistd.h>
@@ -48,7 +49,8 @@ double Seconds(clockid_t clock, const std::function<void()>& work) {
   return SecondsOf(clock) - begun;
 }
 
-// CPU of the calling thread: comparable on a busy machine. What flushes and compactions cost shows in the CPU of the process.
+// CPU of the calling thread: comparable on a busy machine. What flushes and compactions cost shows in the CPU of the
+// process.
 double Seconds(const std::function<void()>& work) { return Seconds(CLOCK_THREAD_CPUTIME_ID, work); }
 double CpuSeconds() { return SecondsOf(CLOCK_PROCESS_CPUTIME_ID); }
 
@@ -80,21 +82,26 @@ Bytes KeyOf(uint64_t number) {
 
 class Bench {
  public:
-  explicit Bench(const Options& options) : options_(options), folder_(StrCat(options.folder, "/store-bench-", getpid())) {}
+  explicit Bench(const Options& options)
+      : options_(options), folder_(StrCat(options.folder, "/store-bench-", getpid())) {}
   ~Bench() {
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
   }
 
   void Curve() {
-    printf("one task, values of %zu bytes, %d keys a batch; CPU ns per key, min median max of %d\n", options_.value_bytes, kBatchKeys, kRepeats);
-    printf("%10s | %-20s | %-20s | %-20s | %8s | %6s | %s\n", "keys", "MultiGet, all keys", "MultiGet, hot 10^4", "Apply, all keys", "MB disk", "RSS MB",
-           "fill: wall ns per key, MB/s, CPU of all threads");
+    printf("one task, values of %zu bytes, %d keys a batch; CPU ns per key, min median max of %d\n",
+           options_.value_bytes, kBatchKeys, kRepeats);
+    printf("%10s | %-20s | %-20s | %-20s | %8s | %6s | %s\n", "keys", "MultiGet, all keys", "MultiGet, hot 10^4",
+           "Apply, all keys", "MB disk", "RSS MB", "fill: wall ns per key, MB/s, CPU of all threads");
     for (const int64_t keys : options_.keys) CurvePoint(keys);
   }
 
   void ManyTasks() {
-    printf("\n100,000 keys over so many tasks, Apply + MultiGet of %d keys a task in turn; CPU ns per key, min median max of %d\n", kBatchKeys, kRepeats);
+    printf(
+        "\n100,000 keys over so many tasks, Apply + MultiGet of %d keys a task in turn; CPU ns per key, min median max "
+        "of %d\n",
+        kBatchKeys, kRepeats);
     printf("%10s | %-20s | %-20s | %s\n", "tasks", "MultiGet", "Apply", "open ms/task, RSS MB idle, RSS MB after");
     for (const int64_t tasks : options_.tasks) TasksPoint(static_cast<int>(tasks));
   }
@@ -164,7 +171,8 @@ class Bench {
     const double fill_cpu = CpuSeconds();
     double fill = 0;
     for (int64_t first = 0; first < keys; first += 10'000) {
-      const auto writes = Writes(first, std::min<int64_t>(10'000, keys - first), [](int64_t i) { return static_cast<uint64_t>(i); });
+      const auto writes =
+          Writes(first, std::min<int64_t>(10'000, keys - first), [](int64_t i) { return static_cast<uint64_t>(i); });
       fill += Seconds(CLOCK_MONOTONIC, [&] { Apply(store.get(), writes); });
     }
     MS_CHECK_OK(store->Flush());
@@ -177,9 +185,10 @@ class Bench {
       hot.push_back(MultiGetNanos(store.get(), std::min<int64_t>(keys, 10'000), 200));
       applies.push_back(ApplyNanos(store.get(), keys, 200));
     }
-    printf("%10lld | %s | %s | %s | %8.1f | %6.1f | %.0f ns, %.0f MB/s, CPU %.1f s\n", static_cast<long long>(keys), MinMedianMax(gets).c_str(),
-           MinMedianMax(hot).c_str(), MinMedianMax(applies).c_str(), static_cast<double>(store->ApproximateBytes()) / 1e6,
-           static_cast<double>(ResidentKilobytes()) / 1024, fill / static_cast<double>(keys) * 1e9,
+    printf("%10lld | %s | %s | %s | %8.1f | %6.1f | %.0f ns, %.0f MB/s, CPU %.1f s\n", static_cast<long long>(keys),
+           MinMedianMax(gets).c_str(), MinMedianMax(hot).c_str(), MinMedianMax(applies).c_str(),
+           static_cast<double>(store->ApproximateBytes()) / 1e6, static_cast<double>(ResidentKilobytes()) / 1024,
+           fill / static_cast<double>(keys) * 1e9,
            static_cast<double>(keys) * static_cast<double>(8 + options_.value_bytes) / fill / 1e6, fill_cpu_used);
     fflush(stdout);
     store = nullptr;
@@ -210,8 +219,9 @@ class Bench {
       gets.push_back(get / tasks);
       applies.push_back(apply / tasks);
     }
-    printf("%10d | %s | %s | %.1f ms, %.1f MB, %.1f MB\n", tasks, MinMedianMax(gets).c_str(), MinMedianMax(applies).c_str(), open / tasks * 1e3,
-           static_cast<double>(idle - before) / 1024, static_cast<double>(ResidentKilobytes()) / 1024);
+    printf("%10d | %s | %s | %.1f ms, %.1f MB, %.1f MB\n", tasks, MinMedianMax(gets).c_str(),
+           MinMedianMax(applies).c_str(), open / tasks * 1e3, static_cast<double>(idle - before) / 1024,
+           static_cast<double>(ResidentKilobytes()) / 1024);
     fflush(stdout);
     stores.clear();
     std::filesystem::remove_all(folder_);
@@ -237,11 +247,16 @@ int Main(int argc, char** argv) {
   Options options;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
-    if (name == "--keys") options.keys = Numbers(argv[i + 1]);
-    else if (name == "--tasks") options.tasks = Numbers(argv[i + 1]);
-    else if (name == "--value-bytes") options.value_bytes = static_cast<size_t>(Numbers(argv[i + 1]).at(0));
-    else if (name == "--dir") options.folder = argv[i + 1];
-    else return fprintf(stderr, "unknown option %s; see the top of bench/store_bench.cc\n", argv[i]), 2;
+    if (name == "--keys")
+      options.keys = Numbers(argv[i + 1]);
+    else if (name == "--tasks")
+      options.tasks = Numbers(argv[i + 1]);
+    else if (name == "--value-bytes")
+      options.value_bytes = static_cast<size_t>(Numbers(argv[i + 1]).at(0));
+    else if (name == "--dir")
+      options.folder = argv[i + 1];
+    else
+      return fprintf(stderr, "unknown option %s; see the top of bench/store_bench.cc\n", argv[i]), 2;
   }
   Bench bench(options);
   bench.ManyTasks();

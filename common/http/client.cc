@@ -128,7 +128,8 @@ absl::StatusOr<Response> Fetch(const ClientRequest& request) {
   try {
     const web::uri uri(request.url);
     if (uri.scheme() != "http" || uri.host().empty()) {
-      return absl::InvalidArgumentError(StrCat("'", exchange->where, "' is not a URL such as http://127.0.0.1:8080/v1/tasks"));
+      return absl::InvalidArgumentError(
+          StrCat("'", exchange->where, "' is not a URL such as http://127.0.0.1:8080/v1/tasks"));
     }
     Begin(request, uri, exchange);
   } catch (const web::uri_exception& error) {

@@ -19,8 +19,8 @@ struct ClientRequest {
 };
 
 // One HTTP exchange; blocks. Thread-safe. Any status code is an OK result: look at Response::status.
-// INVALID_ARGUMENT: the URL; UNAVAILABLE: no connection, or it broke; DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED: the body is
-// larger than allowed. Messages name the URL without its query.
+// INVALID_ARGUMENT: the URL; UNAVAILABLE: no connection, or it broke; DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED: the body
+// is larger than allowed. Messages name the URL without its query.
 absl::StatusOr<Response> Fetch(const ClientRequest& request);
 absl::StatusOr<Response> Get(const std::string& url, absl::Duration deadline);
 

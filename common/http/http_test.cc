@@ -324,7 +324,8 @@ int64_t ResidentKilobytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
     int64_t kilobytes = 0;
-    if (absl::StartsWith(line, "VmRSS:") && absl::SimpleAtoi(line.substr(6, line.find("kB") - 6), &kilobytes)) return kilobytes;
+    if (absl::StartsWith(line, "VmRSS:") && absl::SimpleAtoi(line.substr(6, line.find("kB") - 6), &kilobytes))
+      return kilobytes;
   }
   return 0;
 }
@@ -333,7 +334,8 @@ TEST_F(Http, AnEndlessHeadOrBodyCostsNoMemory) {
   StartEcho();
   Ask("/warm-up").IgnoreError();
   const int64_t before = ResidentKilobytes();
-  for (const std::string head : {"GET /", "GET / HTTP/1.1\r\nX: ", "POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n"}) {
+  for (const std::string head :
+       {"GET /", "GET / HTTP/1.1\r\nX: ", "POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n"}) {
     RawClient client(server_->port());
     client.Send(head);
     const std::string block(1 << 20, 'a');
@@ -420,7 +422,8 @@ TEST_F(Http, RandomBytesNeverStopIt) {
       bytes.resize(random() % 200);
       for (char& c : bytes) c = static_cast<char>(random());
     } else {
-      for (int flips = static_cast<int>(random() % 4); flips >= 0; --flips) bytes[random() % bytes.size()] = static_cast<char>(random());
+      for (int flips = static_cast<int>(random() % 4); flips >= 0; --flips)
+        bytes[random() % bytes.size()] = static_cast<char>(random());
     }
     RawClient client(server_->port());
     client.Send(bytes);

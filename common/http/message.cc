@@ -13,7 +13,8 @@ int HexDigit(char c) {
 }
 
 bool IsUnreserved(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+         c == '_' || c == '~';
 }
 
 }  // namespace
@@ -36,7 +37,8 @@ absl::StatusOr<std::string> PercentDecode(std::string_view text) {
     const int high = i + 2 < text.size() ? HexDigit(text[i + 1]) : -1;
     const int low = i + 2 < text.size() ? HexDigit(text[i + 2]) : -1;
     if (high < 0 || low < 0) {
-      return absl::InvalidArgumentError(StrCat("'", text.substr(i, 3), "' at ", i, " is not a percent escape; write % as %25"));
+      return absl::InvalidArgumentError(
+          StrCat("'", text.substr(i, 3), "' at ", i, " is not a percent escape; write % as %25"));
     }
     bytes.push_back(static_cast<char>(high << 4 | low));
     i += 2;

@@ -15,10 +15,10 @@ namespace millstream::http {
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
 struct Request {
-  std::string method;                   // "GET", upper case
-  std::string path;                     // as sent, percent-encoded, without the query
-  std::vector<std::string> segments;    // of the path, each decoded to bytes: "/a/b%2Fc" -> {"a", "b/c"}
-  Fields query;                         // decoded to bytes, in order; "+" is a plus sign
+  std::string method;                 // "GET", upper case
+  std::string path;                   // as sent, percent-encoded, without the query
+  std::vector<std::string> segments;  // of the path, each decoded to bytes: "/a/b%2Fc" -> {"a", "b/c"}
+  Fields query;                       // decoded to bytes, in order; "+" is a plus sign
   Fields headers;
   std::string body;
   std::string remote_address;

@@ -34,7 +34,8 @@ class ServerImpl : public Server {
 
 }  // namespace
 
-ServerCore::ServerCore(const ServerOptions& options, Handler handler) : options_(options), handler_(std::move(handler)) {}
+ServerCore::ServerCore(const ServerOptions& options, Handler handler)
+    : options_(options), handler_(std::move(handler)) {}
 
 ServerCore::~ServerCore() = default;
 
@@ -43,8 +44,9 @@ absl::Status ServerCore::Start(const std::shared_ptr<ServerCore>& self) {
   Error error;
   const auto address = boost::asio::ip::make_address(options_.address, error);
   if (error || options_.port < 0 || options_.port > 65535) {
-    return absl::InvalidArgumentError(StrCat("'", options_.address, "' port ", options_.port,
-                                             " is not an IP address and port to listen on, such as 127.0.0.1 port 8080"));
+    return absl::InvalidArgumentError(
+        StrCat("'", options_.address, "' port ", options_.port,
+               " is not an IP address and port to listen on, such as 127.0.0.1 port 8080"));
   }
   const tcp::endpoint endpoint(address, static_cast<uint16_t>(options_.port));
   acceptor_.open(endpoint.protocol(), error);
@@ -128,7 +130,9 @@ void ServerCore::Stop(absl::Duration deadline) {
   });
   {
     absl::MutexLock lock(&mutex_);
-    mutex_.AwaitWithTimeout(absl::Condition(+[](std::list<Session*>* sessions) { return sessions->empty(); }, &sessions_), deadline);
+    mutex_.AwaitWithTimeout(absl::Condition(
+                                +[](std::list<Session*>* sessions) { return sessions->empty(); }, &sessions_),
+                            deadline);
     for (Session* session : sessions_) session->Close(/*unless_handling=*/false);
   }
   // Everything is closed, so nothing is left to wait for.

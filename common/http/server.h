@@ -16,7 +16,7 @@ struct ServerOptions {
   std::string address = "127.0.0.1";  // IPv4 or IPv6 address; nothing else is ever listened on
   int port = 0;                       // 0: a free one, see Server::port
   // Bounds against clients that are broken or hostile. What is beyond is refused (413, 431, 503) or cut off.
-  size_t max_head_bytes = 16 << 10;   // request line and headers
+  size_t max_head_bytes = 16 << 10;  // request line and headers
   size_t max_body_bytes = 1 << 20;
   int max_connections = 64;
   absl::Duration receive_deadline = absl::Seconds(10);   // from the first byte of a request to its last
@@ -28,8 +28,8 @@ struct ServerOptions {
 // (then it does nothing). Dropped without a call, the client gets 500.
 using Responder = std::function<void(Response)>;
 
-// Called on one of the few threads that serve all of HTTP: must not wait. What takes time keeps `respond` and calls it later.
-// An exception becomes 500.
+// Called on one of the few threads that serve all of HTTP: must not wait. What takes time keeps `respond` and calls it
+// later. An exception becomes 500.
 using Handler = std::function<void(Request request, Responder respond)>;
 
 // An HTTP/1.1 server. Thread-safe.

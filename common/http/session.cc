@@ -157,8 +157,10 @@ void Session::Handle() {
   response_timer_.async_wait([self = shared_from_this(), number = exchange_](Error error) {
     if (error) return;
     self->closing_ = true;
-    self->Answer(number, {504, "application/json",
-                          ErrorBody("DEADLINE_EXCEEDED", "no answer in time; ask again, or look at /readyz"), {}});
+    self->Answer(number, {504,
+                          "application/json",
+                          ErrorBody("DEADLINE_EXCEEDED", "no answer in time; ask again, or look at /readyz"),
+                          {}});
   });
   const Responder respond = MakeResponder();
   try {
@@ -181,9 +183,10 @@ Responder Session::MakeResponder() {
 
 void Session::Respond(uint64_t exchange, Response response) {
   // The queued call must not keep the session alive: the threads that would run it may have ended.
-  boost::asio::post(stream_.get_executor(), [weak = weak_from_this(), exchange, response = std::move(response)]() mutable {
-    if (const auto self = weak.lock()) self->Answer(exchange, std::move(response));
-  });
+  boost::asio::post(stream_.get_executor(),
+                    [weak = weak_from_this(), exchange, response = std::move(response)]() mutable {
+                      if (const auto self = weak.lock()) self->Answer(exchange, std::move(response));
+                    });
 }
 
 void Session::Answer(uint64_t exchange, Response response) {
@@ -211,7 +214,8 @@ void Session::Send(Response response) {
     auto message = std::make_shared<beast::http::response<beast::http::empty_body>>();
     SetFields(response, keep_alive, message.get());
     auto serializer = std::make_shared<beast::http::response_serializer<beast::http::empty_body>>(*message);
-    beast::http::async_write_header(stream_, *serializer, [message, serializer, sent](Error error, size_t) { sent(error); });
+    beast::http::async_write_header(stream_, *serializer,
+                                    [message, serializer, sent](Error error, size_t) { sent(error); });
     return;
   }
   auto message = std::make_shared<beast::http::response<beast::http::string_body>>();

@@ -18,8 +18,8 @@ namespace millstream::http {
 
 class ServerCore;
 
-// One connection: reads a request, has it handled, sends the response, and again. All of its functions run on its strand,
-// unless they say otherwise. What is under way keeps it alive.
+// One connection: reads a request, has it handled, sends the response, and again. All of its functions run on its
+// strand, unless they say otherwise. What is under way keeps it alive.
 class Session : public std::enable_shared_from_this<Session> {
  public:
   // `core` outlives it.
@@ -29,7 +29,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Session& operator=(const Session&) = delete;
 
   void Start();
-  // Thread-safe. Closes the connection; with `unless_handling`, one whose request is being handled closes behind the response.
+  // Thread-safe. Closes the connection; with `unless_handling`, one whose request is being handled closes behind the
+  // response.
   void Close(bool unless_handling);
   // Thread-safe. No request is complete; such a connection may be dropped for another.
   bool waiting() const { return waiting_.load(std::memory_order_relaxed); }
@@ -55,10 +56,10 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::asio::steady_timer response_timer_;
   std::optional<Parser> parser_;
   std::atomic<bool> waiting_{true};
-  bool closing_ = false;      // after the next response
-  bool keep_alive_ = false;   // as the request asks
+  bool closing_ = false;     // after the next response
+  bool keep_alive_ = false;  // as the request asks
   bool head_only_ = false;
-  uint64_t exchange_ = 0;     // number of the request on this connection
+  uint64_t exchange_ = 0;  // number of the request on this connection
   bool answered_ = true;
 };
 

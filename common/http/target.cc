@@ -34,7 +34,8 @@ absl::Status TakeParameter(std::string_view part, Request* request) {
 }  // namespace
 
 absl::Status ParseTarget(std::string_view target, Request* request) {
-  if (target.empty() || target.front() != '/') return absl::InvalidArgumentError("the request target has to begin with '/'");
+  if (target.empty() || target.front() != '/')
+    return absl::InvalidArgumentError("the request target has to begin with '/'");
   const size_t question = target.find('?');
   const std::string_view path = target.substr(0, question);
   request->path = std::string(path);
@@ -45,8 +46,8 @@ absl::Status ParseTarget(std::string_view target, Request* request) {
   });
   if (!segments.ok()) return Annotate(segments, "path");
   if (question == std::string_view::npos) return absl::OkStatus();
-  const absl::Status query =
-      ForEachPart(target.substr(question + 1), '&', [&](std::string_view part) { return TakeParameter(part, request); });
+  const absl::Status query = ForEachPart(target.substr(question + 1), '&',
+                                         [&](std::string_view part) { return TakeParameter(part, request); });
   return query.ok() ? query : Annotate(query, "query");
 }
 

@@ -40,7 +40,8 @@ class Router : public std::enable_shared_from_this<Router> {
  private:
   void Route(QueryBackend* backend, const http::Request& request, const http::Responder& respond) {
     if (request.method != "GET" && request.method != "HEAD") {
-      http::Response refused = ErrorResponse(absl::InvalidArgumentError(StrCat(request.method, " is not possible here")), "use GET");
+      http::Response refused =
+          ErrorResponse(absl::InvalidArgumentError(StrCat(request.method, " is not possible here")), "use GET");
       refused.status = 405;
       refused.headers.emplace_back("Allow", "GET, HEAD");
       return respond(std::move(refused));
@@ -48,7 +49,8 @@ class Router : public std::enable_shared_from_this<Router> {
     const std::vector<std::string>& path = request.segments;
     if (path.size() >= 3 && path[0] == "v1" && path[1] == "stores") return RouteStore(backend, request, respond);
     const std::string name = path.size() == 1 ? path[0] : path.size() == 2 ? StrCat(path[0], "/", path[1]) : "";
-    if (name == "healthz" || name == "readyz") return respond(ProbeResponse(name == "healthz" ? backend->Health() : backend->Readiness()));
+    if (name == "healthz" || name == "readyz")
+      return respond(ProbeResponse(name == "healthz" ? backend->Health() : backend->Readiness()));
     if (name == "metrics") return respond({200, "text/plain; version=0.0.4; charset=utf-8", metrics_->Expose(), {}});
     if (name == "v1/tasks") return RespondChecked(request, respond, [&] { return TasksResponse(backend->Tasks()); });
     if (name == "v1/stores") return RespondChecked(request, respond, [&] { return StoresResponse(backend->Stores()); });
@@ -62,7 +64,8 @@ class Router : public std::enable_shared_from_this<Router> {
   }
 
   void RespondNoSuchPath(const http::Request& request, const http::Responder& respond) {
-    respond(ErrorResponse(absl::NotFoundError(StrCat("there is no ", Readable(request.path, 200))), StrCat("there are: ", std::string(kPaths))));
+    respond(ErrorResponse(absl::NotFoundError(StrCat("there is no ", Readable(request.path, 200))),
+                          StrCat("there are: ", std::string(kPaths))));
   }
 
   // /v1/stores/{store}/...
@@ -70,9 +73,11 @@ class Router : public std::enable_shared_from_this<Router> {
     const std::vector<std::string>& path = request.segments;
     const bool keys = path.size() >= 4 && path[3] == "keys";
     if (keys && path.size() > 5) {
-      return respond(ErrorResponse(absl::InvalidArgumentError("a key is one part of the path"), "write / in a key as %2F"));
+      return respond(
+          ErrorResponse(absl::InvalidArgumentError("a key is one part of the path"), "write / in a key as %2F"));
     }
-    if (!(keys && path.size() == 5) && !(path.size() == 4 && path[3] == "range")) return RespondNoSuchPath(request, respond);
+    if (!(keys && path.size() == 5) && !(path.size() == 4 && path[3] == "range"))
+      return RespondNoSuchPath(request, respond);
     const std::vector<std::string> stores = backend->Stores();
     const auto found = std::find(stores.begin(), stores.end(), path[2]);
     if (found == stores.end()) {
@@ -82,7 +87,8 @@ class Router : public std::enable_shared_from_this<Router> {
                                    list.empty() ? "this processor has no stores" : StrCat("stores: ", list)));
     }
     const auto store = static_cast<store::StoreIndex>(found - stores.begin());
-    keys ? RespondKey(backend, store, *found, request, respond) : RespondRange(backend, store, *found, request, respond);
+    keys ? RespondKey(backend, store, *found, request, respond)
+         : RespondRange(backend, store, *found, request, respond);
   }
 
   void RespondKey(QueryBackend* backend, store::StoreIndex store, const std::string& name, const http::Request& request,
@@ -96,13 +102,14 @@ class Router : public std::enable_shared_from_this<Router> {
                     });
   }
 
-  void RespondRange(QueryBackend* backend, store::StoreIndex store, const std::string& name, const http::Request& request,
-                    const http::Responder& respond) {
+  void RespondRange(QueryBackend* backend, store::StoreIndex store, const std::string& name,
+                    const http::Request& request, const http::Responder& respond) {
     auto query = ParseRangeQuery(request);
     if (!query.ok()) return respond(ErrorResponse(query.status()));
     if (ranges_.fetch_add(1) >= kMaxRangesAtOnce) {
       ranges_.fetch_sub(1);
-      return respond(ErrorResponse(absl::ResourceExhaustedError("too many range queries at once"), "ask again in a moment"));
+      return respond(
+          ErrorResponse(absl::ResourceExhaustedError("too many range queries at once"), "ask again in a moment"));
     }
     MergedScan scan;
     scan.tasks = query->task ? std::vector<TaskId>{*query->task} : backend->TasksToScan();
@@ -149,10 +156,12 @@ class HttpEndpointsImpl : public HttpEndpoints {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(const HttpEndpointsOptions& options, QueryBackend* backend,
+absl::StatusOr<std::unique_ptr<HttpEndpoints>> HttpEndpoints::Start(const HttpEndpointsOptions& options,
+                                                                    QueryBackend* backend,
                                                                     const MetricsRegistry* metrics) {
   auto router = std::make_shared<Router>(backend, metrics, options.clock);
-  MS_ASSIGN_OR_RETURN(auto server, http::Server::Start(options.listen, [router](http::Request request, http::Responder respond) {
+  MS_ASSIGN_OR_RETURN(auto server,
+                      http::Server::Start(options.listen, [router](http::Request request, http::Responder respond) {
                         router->Handle(request, respond);
                       }));
   return std::make_unique<HttpEndpointsImpl>(std::move(router), std::move(server));

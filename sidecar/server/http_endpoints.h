@@ -24,16 +24,17 @@ struct HttpEndpointsOptions {
 //   GET /metrics                                Prometheus text
 //   GET /v1/tasks                               every task, its state, positions and lag
 //   GET /v1/stores                              the names of the stores
-//   GET /v1/stores/{store}/keys/{key}           ?key.format=utf8|base64|hex|int64 &value.format=auto|utf8|json|base64|hex|int64 &task=
-//   GET /v1/stores/{store}/range                ?from= &to= &prefix= &limit= &reverse= &cursor= &task=, and the formats
+//   GET /v1/stores/{store}/keys/{key}           ?key.format=utf8|base64|hex|int64
+//   &value.format=auto|utf8|json|base64|hex|int64 &task= GET /v1/stores/{store}/range                ?from= &to=
+//   &prefix= &limit= &reverse= &cursor= &task=, and the formats
 //
 // Errors are JSON: {"error": {"code": ..., "message": ..., "hint": ...}} with 400, 404, 405, 503 or 504.
 // Thread-safe.
 class HttpEndpoints {
  public:
   // Starts to listen. `backend` and `metrics` outlive it. UNAVAILABLE if the port is taken.
-  static absl::StatusOr<std::unique_ptr<HttpEndpoints>> Start(const HttpEndpointsOptions& options, QueryBackend* backend,
-                                                              const MetricsRegistry* metrics);
+  static absl::StatusOr<std::unique_ptr<HttpEndpoints>> Start(const HttpEndpointsOptions& options,
+                                                              QueryBackend* backend, const MetricsRegistry* metrics);
   virtual ~HttpEndpoints() = default;
 
   virtual int port() const = 0;

@@ -131,7 +131,8 @@ http::Response KeyResponse(const std::string& store, const KeyQuery& query, cons
     json.Raw("value", value.json).Text("format", value.format);
   } else {
     response.status = 404;
-    const absl::Status missing = absl::NotFoundError(StrCat("store '", store, "' has no key '", Readable(query.key), "'"));
+    const absl::Status missing =
+        absl::NotFoundError(StrCat("store '", store, "' has no key '", Readable(query.key), "'"));
     json.Raw("error", ErrorJson(missing, "keys that are not text need key.format=base64, hex or int64"));
   }
   json.Text("store", store);
@@ -140,12 +141,14 @@ http::Response KeyResponse(const std::string& store, const KeyQuery& query, cons
   return response;
 }
 
-http::Response RangeResponse(const std::string& store, const RangeQuery& query, const MergedPage& page, int64_t now_ms) {
+http::Response RangeResponse(const std::string& store, const RangeQuery& query, const MergedPage& page,
+                             int64_t now_ms) {
   ObjectWriter json;
   json.Text("store", store);
   json.Raw("rows", Array(page.rows, [&](const MergedPage::Row& row) {
              // A key is never shown as JSON: "1" the text and 1 the number would look like two keys.
-             const RenderedValue key = Render(query.key_format == ValueFormat::kAuto ? ValueFormat::kUtf8 : query.key_format, row.key);
+             const RenderedValue key =
+                 Render(query.key_format == ValueFormat::kAuto ? ValueFormat::kUtf8 : query.key_format, row.key);
              const RenderedValue value = Render(query.value_format, row.value);
              return ObjectWriter()
                  .Raw("key", key.json)

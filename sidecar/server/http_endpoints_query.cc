@@ -28,7 +28,8 @@ absl::StatusOr<bool> ParseBool(const http::Request& request, std::string_view na
   return absl::InvalidArgumentError(StrCat(name, "=", Readable(text), " is neither true nor false"));
 }
 
-absl::StatusOr<std::optional<Bytes>> ParseBound(const http::Request& request, std::string_view name, ValueFormat format) {
+absl::StatusOr<std::optional<Bytes>> ParseBound(const http::Request& request, std::string_view name,
+                                                ValueFormat format) {
   const auto text = request.Parameter(name);
   if (!text) return std::optional<Bytes>();
   MS_ASSIGN_OR_RETURN(Bytes bytes, ToBytes(format, name, *text));
@@ -61,8 +62,8 @@ absl::Status CheckParameters(const http::Request& request, std::initializer_list
 absl::StatusOr<KeyQuery> ParseKeyQuery(const http::Request& request, std::string_view key) {
   MS_RETURN_IF_ERROR(CheckParameters(request, {"key.format", "value.format", "task"}));
   KeyQuery query;
-  MS_ASSIGN_OR_RETURN(const ValueFormat format,
-                      ParseValueFormat("key.format", request.Parameter("key.format"), ValueFormat::kUtf8, /*input=*/true));
+  MS_ASSIGN_OR_RETURN(const ValueFormat format, ParseValueFormat("key.format", request.Parameter("key.format"),
+                                                                 ValueFormat::kUtf8, /*input=*/true));
   MS_ASSIGN_OR_RETURN(query.key, ToBytes(format, "key", key));
   MS_ASSIGN_OR_RETURN(query.value_format, ParseValueFormat("value.format", request.Parameter("value.format"),
                                                            ValueFormat::kAuto, /*input=*/false));
@@ -74,8 +75,8 @@ absl::StatusOr<RangeQuery> ParseRangeQuery(const http::Request& request) {
   MS_RETURN_IF_ERROR(CheckParameters(
       request, {"from", "to", "prefix", "limit", "reverse", "cursor", "task", "key.format", "value.format"}));
   RangeQuery query;
-  MS_ASSIGN_OR_RETURN(const ValueFormat input,
-                      ParseValueFormat("key.format", request.Parameter("key.format"), ValueFormat::kUtf8, /*input=*/true));
+  MS_ASSIGN_OR_RETURN(const ValueFormat input, ParseValueFormat("key.format", request.Parameter("key.format"),
+                                                                ValueFormat::kUtf8, /*input=*/true));
   query.key_format = request.Parameter("key.format") ? input : ValueFormat::kAuto;
   MS_ASSIGN_OR_RETURN(query.value_format, ParseValueFormat("value.format", request.Parameter("value.format"),
                                                            ValueFormat::kAuto, /*input=*/false));
@@ -91,8 +92,8 @@ absl::StatusOr<RangeQuery> ParseRangeQuery(const http::Request& request) {
   if (const auto limit = request.Parameter("limit")) {
     uint64_t rows = 0;
     if (!absl::SimpleAtoi(*limit, &rows) || rows == 0 || rows > kMaxLimit) {
-      return absl::InvalidArgumentError(
-          StrCat("limit=", Readable(*limit), " is not a number from 1 to ", kMaxLimit, "; a longer range comes in pages, by cursor"));
+      return absl::InvalidArgumentError(StrCat("limit=", Readable(*limit), " is not a number from 1 to ", kMaxLimit,
+                                               "; a longer range comes in pages, by cursor"));
     }
     query.limit = rows;
   }

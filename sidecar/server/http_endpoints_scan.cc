@@ -32,11 +32,13 @@ class Merge : public std::enable_shared_from_this<Merge> {
     for (size_t i = first; i < end; ++i) {
       const TaskId task = scan_.tasks[i];
       const bool running = backend_->Run([&](QueryBackend* backend) {
-        backend->Scan(task, RangeFor(task), [self = shared_from_this(), slot = i - first](absl::StatusOr<ScanAnswer> answer) {
-          self->Answered(slot, std::move(answer));
-        });
+        backend->Scan(task, RangeFor(task),
+                      [self = shared_from_this(), slot = i - first](absl::StatusOr<ScanAnswer> answer) {
+                        self->Answered(slot, std::move(answer));
+                      });
       });
-      if (!running) Answered(i - first, absl::UnavailableError("the sidecar is stopping; ask another one, or again later"));
+      if (!running)
+        Answered(i - first, absl::UnavailableError("the sidecar is stopping; ask another one, or again later"));
     }
   }
 
@@ -145,10 +147,12 @@ bool BackendCalls::Run(const std::function<void(QueryBackend*)>& call) {
 void BackendCalls::Stop() {
   absl::MutexLock lock(&mutex_);
   stopped_ = true;
-  mutex_.Await(absl::Condition(+[](int* running) { return *running == 0; }, &running_));
+  mutex_.Await(absl::Condition(
+      +[](int* running) { return *running == 0; }, &running_));
 }
 
-void RunMergedScan(std::shared_ptr<BackendCalls> backend, MergedScan scan, std::function<void(absl::StatusOr<MergedPage>)> done) {
+void RunMergedScan(std::shared_ptr<BackendCalls> backend, MergedScan scan,
+                   std::function<void(absl::StatusOr<MergedPage>)> done) {
   std::make_shared<Merge>(std::move(backend), std::move(scan), std::move(done))->NextWave();
 }
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "sidecar/server/query_backend.h"
 
@@ -57,7 +57,8 @@ struct MergedPage {
 
 // Asks a few tasks at a time, so that it holds little more than a page, and calls `done` once; on the threads that the
 // backend answers on.
-void RunMergedScan(std::shared_ptr<BackendCalls> backend, MergedScan scan, std::function<void(absl::StatusOr<MergedPage>)> done);
+void RunMergedScan(std::shared_ptr<BackendCalls> backend, MergedScan scan,
+                   std::function<void(absl::StatusOr<MergedPage>)> done);
 
 std::string EncodeCursor(const MergedScan::Cursor& cursor);
 absl::StatusOr<MergedScan::Cursor> DecodeCursor(const std::string& text);

@@ -65,12 +65,15 @@ class FakeBackend : public QueryBackend {
   void Scan(TaskId task, store::ScanRequest range, std::function<void(absl::StatusOr<ScanAnswer>)> done) override {
     Answer([=, this]() {
       if (!failure.ok()) return done(failure);
-      if (state.count(task.value()) == 0) return done(absl::NotFoundError(StrCat("task ", task.value(), " is not here")));
+      if (state.count(task.value()) == 0)
+        return done(absl::NotFoundError(StrCat("task ", task.value(), " is not here")));
       done(ScanAnswer{Page(state.at(task.value()), range), Source(task.value())});
     });
   }
 
-  static AnswerSource Source(int task) { return {TaskId(task), "totals-0", {{"orders", Offset(100 + task)}}, kNowMs - 250}; }
+  static AnswerSource Source(int task) {
+    return {TaskId(task), "totals-0", {{"orders", Offset(100 + task)}}, kNowMs - 250};
+  }
 
   // The contract of TaskStore::Scan in a few lines.
   static store::ScanPage Page(const std::map<Bytes, Bytes>& rows, const store::ScanRequest& range) {
@@ -181,14 +184,15 @@ TEST_F(Endpoints, TasksGolden) {
   stopped.state = "stopped";
   stopped.error = "record \"x\" failed";
   backend_.report.tasks = {active, restoring, stopped};
-  EXPECT_EQ(Ask("/v1/tasks").body,
-            R"({"processor":"totals","group":"default.totals","tasks":[)"
-            R"({"task":0,"state":"active","inputs":[{"name":"orders","topic":"prod.orders","partition":0,"committed":90,)"
-            R"("position":95,"end":100,"lag":10}],"records":90,"attempt":2},)"
-            R"({"task":1,"state":"restoring","inputs":[{"name":"orders","topic":"prod.orders","partition":1,"committed":null,)"
-            R"("position":null,"end":null,"lag":null}],"restore":{"store":"sums","position":5,"end":50,"bytes":1234},"records":0},)"
-            R"({"task":2,"state":"stopped","error":"record \"x\" failed","inputs":[],"records":0}]})"
-            "\n");
+  EXPECT_EQ(
+      Ask("/v1/tasks").body,
+      R"({"processor":"totals","group":"default.totals","tasks":[)"
+      R"({"task":0,"state":"active","inputs":[{"name":"orders","topic":"prod.orders","partition":0,"committed":90,)"
+      R"("position":95,"end":100,"lag":10}],"records":90,"attempt":2},)"
+      R"({"task":1,"state":"restoring","inputs":[{"name":"orders","topic":"prod.orders","partition":1,"committed":null,)"
+      R"("position":null,"end":null,"lag":null}],"restore":{"store":"sums","position":5,"end":50,"bytes":1234},"records":0},)"
+      R"({"task":2,"state":"stopped","error":"record \"x\" failed","inputs":[],"records":0}]})"
+      "\n");
 }
 
 TEST_F(Endpoints, KeyGolden) {
@@ -199,11 +203,10 @@ TEST_F(Endpoints, KeyGolden) {
             "\n");
   const http::Response missing = Ask("/v1/stores/totals/keys/bob");
   EXPECT_EQ(missing.status, 404);
-  EXPECT_EQ(missing.body,
-            R"({"error":{"code":"NOT_FOUND","message":"store 'totals' has no key 'bob'",)"
-            R"("hint":"keys that are not text need key.format=base64, hex or int64"},"store":"totals",)"
-            R"("owner":"totals-0","task":0,"position":{"orders":100},"ageMs":250})"
-            "\n");
+  EXPECT_EQ(missing.body, R"({"error":{"code":"NOT_FOUND","message":"store 'totals' has no key 'bob'",)"
+                          R"("hint":"keys that are not text need key.format=base64, hex or int64"},"store":"totals",)"
+                          R"("owner":"totals-0","task":0,"position":{"orders":100},"ageMs":250})"
+                          "\n");
   EXPECT_EQ(AskJson("/v1/stores")["stores"].dump(), R"(["totals","odd name/ü"])");
 }
 
@@ -236,18 +239,25 @@ TEST_F(Endpoints, ValuesOfEveryKind) {
 
 TEST_F(Endpoints, KeysOfEveryKind) {
   const Bytes zeros("a\0/ %+\xff", 7);
-  backend_.state[0] = {{zeros, "binary"}, {"", "the empty key"}, {Bytes("\0\0\0\0\0\0\0\x2a", 8), "42"},
-                       {Bytes("\xff\xff\xff\xff\xff\xff\xff\xff", 8), "-1"}, {"a+b", "plus"}};
+  backend_.state[0] = {{zeros, "binary"},
+                       {"", "the empty key"},
+                       {Bytes("\0\0\0\0\0\0\0\x2a", 8), "42"},
+                       {Bytes("\xff\xff\xff\xff\xff\xff\xff\xff", 8), "-1"},
+                       {"a+b", "plus"}};
   EXPECT_EQ(AskJson("/v1/stores/totals/keys/a%00%2F%20%25%2B%FF")["value"], "binary");
   EXPECT_EQ(AskJson("/v1/stores/totals/keys/")["value"], "the empty key");
   EXPECT_EQ(AskJson("/v1/stores/totals/keys/a+b")["value"], "plus");
   EXPECT_EQ(AskJson("/v1/stores/totals/keys/42?key.format=int64&value.format=utf8")["value"], "42");
   EXPECT_EQ(AskJson("/v1/stores/totals/keys/-1?key.format=int64")["value"], -1);
-  EXPECT_EQ(AskJson("/v1/stores/totals/keys/6100" "2f20252bff?key.format=hex")["value"], "binary");
+  EXPECT_EQ(AskJson("/v1/stores/totals/keys/6100"
+                    "2f20252bff?key.format=hex")["value"],
+            "binary");
   EXPECT_EQ(AskJson("/v1/stores/totals/keys/" + http::PercentEncode(absl::Base64Escape(absl::string_view(zeros))) +
-                    "?key.format=base64")["value"], "binary");
+                    "?key.format=base64")["value"],
+            "binary");
   EXPECT_EQ(AskJson("/v1/stores/totals/keys/" + absl::WebSafeBase64Escape(absl::string_view(zeros)) +
-                    "?key.format=base64")["value"], "binary");
+                    "?key.format=base64")["value"],
+            "binary");
   AskJson("/v1/stores/odd%20name%2F%C3%BC/keys/x", 404);
   EXPECT_EQ(backend_.last_store, 1u);
 }
@@ -255,15 +265,18 @@ TEST_F(Endpoints, KeysOfEveryKind) {
 TEST_F(Endpoints, ErrorsSayWhatToDo) {
   backend_.state[0]["k"] = "v";
   EXPECT_THAT(ErrorOf("/nothing", 404), HasSubstr("/v1/stores/{store}/keys/{key}"));
-  EXPECT_THAT(ErrorOf("/v1/stores/totalz/keys/k", 404), AllOf(HasSubstr("no store 'totalz'"), HasSubstr("stores: totals, odd name")));
+  EXPECT_THAT(ErrorOf("/v1/stores/totalz/keys/k", 404),
+              AllOf(HasSubstr("no store 'totalz'"), HasSubstr("stores: totals, odd name")));
   EXPECT_THAT(ErrorOf("/v1/stores/totals/nope/k", 404), HasSubstr("there are: "));
   EXPECT_THAT(ErrorOf("/v1/stores/totals/keys/a/b", 400), HasSubstr("%2F"));
   EXPECT_THAT(ErrorOf("/v1/stores/totals/keys/x?key.format=hex", 400), HasSubstr("key 'x' is not hex"));
   EXPECT_THAT(ErrorOf("/v1/stores/totals/keys/x?key.format=int64", 400), HasSubstr("64-bit integer"));
-  EXPECT_THAT(ErrorOf("/v1/stores/totals/keys/99999999999999999999?key.format=int64", 400), HasSubstr("64-bit integer"));
+  EXPECT_THAT(ErrorOf("/v1/stores/totals/keys/99999999999999999999?key.format=int64", 400),
+              HasSubstr("64-bit integer"));
   EXPECT_THAT(ErrorOf("/v1/stores/totals/keys/!?key.format=base64", 400), HasSubstr("base64"));
   EXPECT_THAT(ErrorOf("/v1/stores/totals/keys/k?key.format=json", 400), HasSubstr("utf8, base64, hex or int64"));
-  EXPECT_THAT(ErrorOf("/v1/stores/totals/keys/k?key_format=hex", 400), HasSubstr("known: key.format, value.format, task"));
+  EXPECT_THAT(ErrorOf("/v1/stores/totals/keys/k?key_format=hex", 400),
+              HasSubstr("known: key.format, value.format, task"));
   EXPECT_THAT(ErrorOf("/v1/stores/totals/keys/k?consistency=standby", 400), HasSubstr("not supported yet"));
   EXPECT_THAT(ErrorOf("/v1/stores/totals/keys/k?read-through=a:1:2", 400), HasSubstr("not supported yet"));
   EXPECT_THAT(ErrorOf("/v1/stores/totals/keys/k?task=x", 400), HasSubstr("/v1/tasks"));
@@ -354,8 +367,8 @@ TEST_F(Endpoints, RangesOverManyTasksPageThroughEverythingOnce) {
     if (reverse) std::reverse(expected.begin(), expected.end());
     std::string cursor;
     for (int pages = 0; pages < 1000; ++pages) {
-      const Json page = AskJson(StrCat("/v1/stores/totals/range?from=k2&to=k7&limit=", 1 + random() % 30, "&reverse=",
-                                       reverse ? "true" : "false", "&cursor=", cursor));
+      const Json page = AskJson(StrCat("/v1/stores/totals/range?from=k2&to=k7&limit=", 1 + random() % 30,
+                                       "&reverse=", reverse ? "true" : "false", "&cursor=", cursor));
       for (const Json& row : page["rows"]) found.emplace_back(row["key"], row["task"]);
       if (page["cursor"].is_null()) break;
       EXPECT_FALSE(page["rows"].empty());
@@ -400,15 +413,29 @@ TEST_F(Endpoints, RandomPathsGetAnAnswer) {
   printf("seed %llu\n", static_cast<unsigned long long>(seed));
   std::mt19937_64 random(seed);
   backend_.state[0]["k"] = "v";
-  const std::vector<std::string> parts{"v1", "stores", "totals", "keys", "range", "..", "", "%00", "%2F", "k", "tasks", "%C3%28"};
-  const std::vector<std::string> parameters{"from=%FF", "to=", "limit=-1", "limit=99999999999999999999", "cursor=AAAA",
-                                            "cursor=%00%00%00%00%00", "key.format=int64", "value.format=hex", "task=-1",
-                                            "task=2147483648", "prefix=%FF%FF", "reverse", "=", "a=b", "limit=1"};
+  const std::vector<std::string> parts{"v1", "stores", "totals", "keys", "range", "..",
+                                       "",   "%00",    "%2F",    "k",    "tasks", "%C3%28"};
+  const std::vector<std::string> parameters{"from=%FF",
+                                            "to=",
+                                            "limit=-1",
+                                            "limit=99999999999999999999",
+                                            "cursor=AAAA",
+                                            "cursor=%00%00%00%00%00",
+                                            "key.format=int64",
+                                            "value.format=hex",
+                                            "task=-1",
+                                            "task=2147483648",
+                                            "prefix=%FF%FF",
+                                            "reverse",
+                                            "=",
+                                            "a=b",
+                                            "limit=1"};
   for (int round = 0; round < 300; ++round) {
     std::string path;
     for (uint64_t n = 1 + random() % 6; n > 0; --n) path += "/" + parts[random() % parts.size()];
     if (round % 2 == 0) path = "/v1/stores/totals/range";
-    for (uint64_t n = random() % 4, i = 0; i < n; ++i) path += (i == 0 ? "?" : "&") + parameters[random() % parameters.size()];
+    for (uint64_t n = random() % 4, i = 0; i < n; ++i)
+      path += (i == 0 ? "?" : "&") + parameters[random() % parameters.size()];
     const http::Response response = Ask(path);
     EXPECT_THAT(response.status, AnyOf(200, 400, 404)) << path;
     if (response.content_type == "application/json") {

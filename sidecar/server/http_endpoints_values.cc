@@ -55,8 +55,8 @@ absl::StatusOr<ValueFormat> ParseValueFormat(std::string_view parameter, const s
   if (*text == "int64") return ValueFormat::kInt64;
   if (!input && *text == "auto") return ValueFormat::kAuto;
   if (!input && *text == "json") return ValueFormat::kJson;
-  return absl::InvalidArgumentError(
-      StrCat(parameter, "=", Readable(*text), " is not known; use ", input ? "" : "auto, json, ", "utf8, base64, hex or int64"));
+  return absl::InvalidArgumentError(StrCat(parameter, "=", Readable(*text), " is not known; use ",
+                                           input ? "" : "auto, json, ", "utf8, base64, hex or int64"));
 }
 
 absl::StatusOr<Bytes> ToBytes(ValueFormat format, std::string_view parameter, std::string_view text) {

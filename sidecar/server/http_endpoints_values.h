@@ -11,7 +11,8 @@
 // Internal to the HTTP endpoints: bytes as people write and read them.
 namespace millstream::server {
 
-// How bytes stand in a URL or in JSON. kAuto (output only): JSON if it is JSON, else a string if it is UTF-8, else base64.
+// How bytes stand in a URL or in JSON. kAuto (output only): JSON if it is JSON, else a string if it is UTF-8, else
+// base64.
 enum class ValueFormat { kAuto, kJson, kUtf8, kBase64, kHex, kInt64 };
 
 // INVALID_ARGUMENT lists what `parameter` accepts.
@@ -21,8 +22,8 @@ absl::StatusOr<ValueFormat> ParseValueFormat(std::string_view parameter, const s
 // Text of a URL to bytes: int64 is decimal to 8 bytes, big-endian; base64 also URL-safe and without padding.
 absl::StatusOr<Bytes> ToBytes(ValueFormat format, std::string_view parameter, std::string_view text);
 
-// Bytes as a JSON value, and the name of the format it is in ("json", "utf8", "base64", "hex", "int64"). Bytes that do not
-// fit the wanted format come as base64, so that nothing is ever unreadable.
+// Bytes as a JSON value, and the name of the format it is in ("json", "utf8", "base64", "hex", "int64"). Bytes that do
+// not fit the wanted format come as base64, so that nothing is ever unreadable.
 struct RenderedValue {
   std::string json;
   std::string_view format;

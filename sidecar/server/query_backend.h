@@ -19,9 +19,9 @@ namespace millstream::server {
 // Where an answer comes from and how fresh it is.
 struct AnswerSource {
   TaskId task;
-  std::string owner;                             // process that answered, e.g. "totals-0" or "localhost"
-  std::map<std::string, Offset> position;        // by input topic: next offset whose effects are in the answer
-  int64_t written_ms = 0;                        // wall time of the last commit in the answer; 0: nothing committed yet
+  std::string owner;                       // process that answered, e.g. "totals-0" or "localhost"
+  std::map<std::string, Offset> position;  // by input topic: next offset whose effects are in the answer
+  int64_t written_ms = 0;                  // wall time of the last commit in the answer; 0: nothing committed yet
 };
 
 struct KeyAnswer {
@@ -67,8 +67,8 @@ struct ProbeAnswer {
   std::string reason;
 };
 
-// What the HTTP endpoints ask of the running sidecar. Thread-safe. Nothing here may wait: the first group answers from what
-// it has at hand, the second calls `done` exactly once, on any thread, possibly before it returns. A backend that
+// What the HTTP endpoints ask of the running sidecar. Thread-safe. Nothing here may wait: the first group answers from
+// what it has at hand, the second calls `done` exactly once, on any thread, possibly before it returns. A backend that
 // shuts down answers what it still owes with UNAVAILABLE. It outlives the endpoints.
 class QueryBackend {
  public:
@@ -81,8 +81,8 @@ class QueryBackend {
   virtual ProcessorReport Tasks() const = 0;
   // Names of the stores, in manifest order.
   virtual std::vector<std::string> Stores() const = 0;
-  // Tasks whose state this process answers for, ascending: open or not. A scan over them fails while one is not open, rather
-  // than give a shorter list.
+  // Tasks whose state this process answers for, ascending: open or not. A scan over them fails while one is not open,
+  // rather than give a shorter list.
   virtual std::vector<TaskId> TasksToScan() const = 0;
 
   // Reads committed state. `store` is an index into Stores(). Without `task`, the one that the key's hash belongs to.

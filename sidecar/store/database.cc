@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/crash_point.h"
+#include "common/base/status.h"
 #include "common/base/strings.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/listener.h"
@@ -15,10 +16,12 @@
 
 namespace millstream::store {
 
-// Learns when a flush is done. The default family is in every batch, behind the state, so its flushed number covers all.
+// Learns when a flush is done, or has failed.
 class Database::Listener : public rocksdb::EventListener {
  public:
   explicit Listener(std::shared_ptr<UnflushedLedger> ledger) : ledger_(std::move(ledger)) {}
+
+  // The default family is in every batch, behind the state, so its flushed number covers all.
   void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo& info) override {
     if (info.cf_name != rocksdb::kDefaultColumnFamilyName) return;
     ledger_->Flushed(info.largest_seqno);
@@ -26,18 +29,39 @@ class Database::Listener : public rocksdb::EventListener {
   }
   // Files of a flush are there, the manifest does not name them yet.
   void OnTableFileCreated(const rocksdb::TableFileCreationInfo&) override { CrashPoint("store-flush-half-done"); }
-  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status*) override { flushing = false; }
+
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
+    flushing = false;
+    // A compaction that finds no room is tried again and hinders nothing else.
+    if (reason == rocksdb::BackgroundErrorReason::kCompaction && error->severity() < rocksdb::Status::kHardError)
+      return;
+    absl::MutexLock lock(&mutex_);
+    if (failure_.ok()) failure_ = *error;
+    failed_ = true;
+  }
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status, bool* auto_recovery) override {
+    *auto_recovery = false;  // see failure()
+  }
+
+  rocksdb::Status failure() const {
+    if (!failed_.load(std::memory_order_acquire)) return rocksdb::Status::OK();
+    absl::MutexLock lock(&mutex_);
+    return failure_;
+  }
 
   std::atomic<bool> flushing{false};
 
  private:
   const std::shared_ptr<UnflushedLedger> ledger_;
+  std::atomic<bool> failed_{false};
+  mutable absl::Mutex mutex_;
+  rocksdb::Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 
 namespace {
 
-// So many families get a filter in front of their memtable, which spares most reads its skip list. It costs 160 KiB as soon as
-// the family is open, so a process with hundreds of them goes without.
+// So many families get a filter in front of their memtable, which spares most reads its skip list. It costs 160 KiB as
+// soon as the family is open, so a process with hundreds of them goes without.
 constexpr int kFamiliesWithMemtableFilter = 24;
 constexpr double kMemtableFilterRatio = 0.02;  // of the memtable: some 10 bits per row of 60 bytes
 
@@ -48,14 +72,16 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const StateEnvironment::Impl& environ
   // Index and filters live in the bounded cache, ahead of data.
   table.cache_index_and_filter_blocks = true;
   table.cache_index_and_filter_blocks_with_high_priority = true;
-  table.data_block_index_type = rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;  // point reads are the hot path
+  table.data_block_index_type =
+      rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;  // point reads are the hot path
   table.format_version = 5;
 
   rocksdb::ColumnFamilyOptions options;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.compression = rocksdb::kLZ4Compression;
   options.level_compaction_dynamic_level_bytes = true;
-  // Small memtables stay in the processor's caches; several hot families may fill up before the shared budget asks for a flush.
+  // Small memtables stay in the processor's caches; several hot families may fill up before the shared budget asks for
+  // a flush.
   options.write_buffer_size = std::clamp<int64_t>(environment.memtable_bytes / 8, 1 << 20, 64 << 20);
   options.max_write_buffer_number = 4;
   // Memtables grow in small steps: 100 tasks with several stores each, written to a little, must not fill the budget.
@@ -73,8 +99,9 @@ rocksdb::DBOptions DatabaseOptions(const StateEnvironment::Impl& environment) {
   options.paranoid_checks = true;
   options.max_background_jobs = 2;
   options.max_file_opening_threads = 1;
-  options.avoid_flush_during_shutdown = true;  // who closes an intact store has flushed it, and learned whether that worked
-  options.skip_stats_update_on_db_open = true;  // opening costs the same however large the state is
+  options.avoid_flush_during_shutdown =
+      true;  // who closes an intact store has flushed it, and learned whether that worked
+  options.skip_stats_update_on_db_open = true;      // opening costs the same however large the state is
   options.allow_concurrent_memtable_write = false;  // one writer
   options.enable_write_thread_adaptive_yield = false;
   options.bytes_per_sync = 1 << 20;
@@ -163,29 +190,25 @@ void Database::Close() {
   db_.reset();
 }
 
-rocksdb::Status Database::Resume(const rocksdb::Status& cause) {
-  if (!cause.IsNoSpace() && !cause.IsIOError()) return cause;
-  const rocksdb::Status resumed = db_->Resume();
-  return resumed.ok() ? resumed : cause;
-}
+absl::Status Database::failure() const { return FromRocks(listener_->failure(), "write", path_); }
 
-absl::Status Database::Write(rocksdb::WriteBatch* batch, int64_t bytes) {
-  rocksdb::Status written = db_->Write(WithoutWal(), batch);
-  if (!written.ok() && Resume(written).ok()) written = db_->Write(WithoutWal(), batch);
+absl::Status Database::Write(rocksdb::WriteBatch batch, int64_t bytes) {
+  MS_RETURN_IF_ERROR(failure());
+  const rocksdb::Status written = db_->Write(WithoutWal(), &batch);
   if (!written.ok()) return FromRocks(written, "write", path_);
-  ledger_->Written(db_->GetLatestSequenceNumber(), bytes);
+  ledger_->Written(db_->GetLatestSequenceNumber(), bytes, std::move(batch));
   return absl::OkStatus();
 }
 
 absl::Status Database::Flush() {
   absl::ReaderMutexLock lock(&closing_);
   if (db_ == nullptr) return absl::OkStatus();
+  MS_RETURN_IF_ERROR(failure());
   const rocksdb::SequenceNumber sequence = db_->GetLatestSequenceNumber();
   rocksdb::FlushOptions options;
   options.wait = true;
   options.allow_write_stall = true;  // the flush is what ends a stall
-  rocksdb::Status flushed = db_->Flush(options, handles_);
-  if (!flushed.ok() && Resume(flushed).ok()) flushed = db_->Flush(options, handles_);
+  const rocksdb::Status flushed = db_->Flush(options, handles_);
   if (!flushed.ok()) return FromRocks(flushed, "flush", path_);
   ledger_->Flushed(sequence);
   return absl::OkStatus();
@@ -193,7 +216,7 @@ absl::Status Database::Flush() {
 
 void Database::FlushInBackground() {
   absl::ReaderMutexLock lock(&closing_);
-  if (db_ == nullptr || listener_->flushing.exchange(true)) return;
+  if (db_ == nullptr || !listener_->failure().ok() || listener_->flushing.exchange(true)) return;
   rocksdb::FlushOptions options;
   options.wait = false;
   options.allow_write_stall = true;

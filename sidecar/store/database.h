@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,13 +19,13 @@
 // Internal to sidecar/store.
 namespace millstream::store {
 
-// One open RocksDB database with the options that make it a task's: WAL off, atomic flush, shared cache and memtable budget.
-// Thread-safe, except that one Write runs at a time.
+// One open RocksDB database with the options that make it a task's: WAL off, atomic flush, shared cache and memtable
+// budget. Thread-safe, except that one Write runs at a time.
 class Database {
  public:
-  // Opens or creates it with the default family and `families`. `damaged` is set if the files there are not a database this
-  // build can read (the status says why); other errors are the machine's. Families beyond `families` are opened and listed
-  // in extra_families().
+  // Opens or creates it with the default family and `families`. `damaged` is set if the files there are not a database
+  // this build can read (the status says why); other errors are the machine's. Families beyond `families` are opened
+  // and listed in extra_families().
   static absl::StatusOr<std::shared_ptr<Database>> Open(StateEnvironment::Impl* environment, const std::string& path,
                                                         const std::vector<std::string>& families, bool* damaged);
   // Closes without flushing.
@@ -39,13 +40,19 @@ class Database {
   const std::vector<std::string>& extra_families() const { return extra_families_; }
   const std::string& path() const { return path_; }
 
-  // Writes the batch as a whole. `bytes` is what it counts for unflushed_bytes. After an error nothing of it is visible; once
-  // there is space again on a full disk the next Write succeeds.
-  absl::Status Write(rocksdb::WriteBatch* batch, int64_t bytes);
+  // Writes the batch as a whole. `bytes` is what it counts for unflushed_bytes. After an error nothing of it is
+  // visible.
+  absl::Status Write(rocksdb::WriteBatch batch, int64_t bytes);
   // Everything written so far is on disk when it returns OK.
   absl::Status Flush();
   // Starts a flush unless one is under way. Like Flush, does nothing once closed.
   void FlushInBackground();
+  // Why this database takes no more writes: a flush or manifest write failed (full disk). Reads still see everything.
+  // OK while all is well. RocksDB could be told to resume, but its recovery (7.8) together with atomic flush now and
+  // then waits for ever, or forgets what it reports as flushed. So the way out is Close, Open again, and Write of what
+  // TakeUnflushed gives.
+  absl::Status failure() const;
+  std::deque<UnflushedLedger::Entry> TakeUnflushed() { return ledger_->Take(); }
   // Waits for flushes under way and lets go of the files. Nothing but the two above may be called after it.
   void Close();
   // Empties a family that has rows. After an error the database can only be closed.
@@ -58,8 +65,6 @@ class Database {
   Database(std::string path, StateEnvironment::Impl* environment, std::shared_ptr<UnflushedLedger> ledger)
       : path_(std::move(path)), environment_(environment), ledger_(std::move(ledger)) {}
   rocksdb::Status OpenFiles(const std::vector<std::string>& families);
-  // After an error that stopped the database (full disk): tries to set it going again.
-  rocksdb::Status Resume(const rocksdb::Status& cause);
 
   const std::string path_;
   StateEnvironment::Impl* const environment_;

@@ -9,7 +9,9 @@
 namespace millstream::store {
 namespace {
 absl::Status NotBuilt() { return absl::UnimplementedError("not part of the fake"); }
-absl::Status NoTopic(const std::string& topic) { return absl::NotFoundError(StrCat("topic ", topic, " does not exist")); }
+absl::Status NoTopic(const std::string& topic) {
+  return absl::NotFoundError(StrCat("topic ", topic, " does not exist"));
+}
 }  // namespace
 
 int64_t FakeChangelog::Topic::StableEnd() const {
@@ -47,11 +49,12 @@ class FakeChangelog::FakeAdmin : public log::Admin {
   absl::Status CreateTopic(const log::TopicSpec&) override { return NotBuilt(); }
   absl::Status DeleteTopic(const std::string&) override { return NotBuilt(); }
   absl::StatusOr<Offset> OffsetForTime(const TopicPartition&, int64_t) override { return NotBuilt(); }
-  absl::StatusOr<std::map<TopicPartition, log::GroupOffset>> StableGroupOffsets(const std::string&,
-                                                                                absl::Span<const TopicPartition>) override {
+  absl::StatusOr<std::map<TopicPartition, log::GroupOffset>> StableGroupOffsets(
+      const std::string&, absl::Span<const TopicPartition>) override {
     return NotBuilt();
   }
-  absl::Status SetGroupOffsets(const std::string&, absl::Span<const std::pair<TopicPartition, log::GroupOffset>>) override {
+  absl::Status SetGroupOffsets(const std::string&,
+                               absl::Span<const std::pair<TopicPartition, log::GroupOffset>>) override {
     return NotBuilt();
   }
   absl::StatusOr<std::vector<log::GroupInfo>> ListGroups() override { return NotBuilt(); }
@@ -196,8 +199,9 @@ void FakeChangelog::EndOpen(const std::string& topic, Transaction outcome) {
 void FakeChangelog::Compact(const std::string& topic, const std::set<int64_t>& remove) {
   absl::MutexLock lock(&mutex_);
   auto& entries = topics_.at(topic).entries;
-  entries.erase(std::remove_if(entries.begin(), entries.end(), [&](const Entry& e) { return remove.count(e.offset) > 0; }),
-                entries.end());
+  entries.erase(
+      std::remove_if(entries.begin(), entries.end(), [&](const Entry& e) { return remove.count(e.offset) > 0; }),
+      entries.end());
 }
 
 void FakeChangelog::SetStart(const std::string& topic, int64_t start) {

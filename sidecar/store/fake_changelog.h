@@ -24,7 +24,8 @@ class FakeChangelog : public log::Log {
   void CreateTopic(const std::string& topic, const std::string& id, int partitions);
   void SetConfig(const std::string& topic, const std::string& name, const std::string& value);
   // Appends a record; returns its offset.
-  int64_t Append(const std::string& topic, MaybeBytes key, MaybeBytes value, Transaction transaction = Transaction::kCommitted);
+  int64_t Append(const std::string& topic, MaybeBytes key, MaybeBytes value,
+                 Transaction transaction = Transaction::kCommitted);
   void AppendMarker(const std::string& topic);  // takes an offset, is never seen
   void EndOpen(const std::string& topic, Transaction outcome);
   void Compact(const std::string& topic, const std::set<int64_t>& remove);
@@ -42,7 +43,9 @@ class FakeChangelog : public log::Log {
   void set_on_read(std::function<void(int64_t)> on_read);
 
   std::unique_ptr<log::Reader> NewReader(const log::ReaderOptions& options) override;
-  std::unique_ptr<log::TransactionalWriter> NewTransactionalWriter(const log::WriterOptions&) override { return nullptr; }
+  std::unique_ptr<log::TransactionalWriter> NewTransactionalWriter(const log::WriterOptions&) override {
+    return nullptr;
+  }
   std::unique_ptr<log::PlainWriter> NewPlainWriter() override { return nullptr; }
   log::Admin& admin() override { return *admin_; }
 

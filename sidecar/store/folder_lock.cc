@@ -51,7 +51,8 @@ absl::StatusOr<std::unique_ptr<FolderLock>> FolderLock::Take(const std::string& 
   }
   // The id is a courtesy for the message above; on a full disk the lock holds without it.
   const std::string pid = StrCat(getpid(), "\n");
-  if (ftruncate(fd, 0) == 0) [[maybe_unused]] ssize_t written = pwrite(fd, pid.data(), pid.size(), 0);
+  if (ftruncate(fd, 0) == 0) [[maybe_unused]]
+    ssize_t written = pwrite(fd, pid.data(), pid.size(), 0);
   return lock;
 }
 

@@ -20,8 +20,8 @@ namespace {
 // Between looks at cancellation and the stall deadline.
 constexpr absl::Duration kPollWait = absl::Milliseconds(50);
 constexpr absl::Duration kProgressInterval = absl::Milliseconds(100);
-// Rebuilds from scratch within one call. The log start may move once under a slow restore; more often means that retention
-// deletes faster than we read, or that the disk damages what is written.
+// Rebuilds from scratch within one call. The log start may move once under a slow restore; more often means that
+// retention deletes faster than we read, or that the disk damages what is written.
 constexpr int kMaxRebuilds = 2;
 constexpr int64_t kDefaultDeleteRetentionMs = 24 * 60 * 60 * 1000;  // Kafka's
 // A stamp from further in the future than this was written under a wrong clock and says nothing about age.
@@ -32,7 +32,7 @@ struct Changelog {
   StoreIndex store = 0;
   TopicPartition from;
   std::string store_name;
-  Offset start, end;        // log start; high watermark taken at the beginning
+  Offset start, end;  // log start; high watermark taken at the beginning
   int64_t delete_retention_ms = kDefaultDeleteRetentionMs;
   std::optional<Offset> stored;  // where the store stands; nullopt: it is empty
   Offset position;               // read and staged up to here
@@ -45,7 +45,8 @@ struct Changelog {
 int64_t DeleteRetentionOf(const log::TopicInfo& topic) {
   const auto found = topic.config.find("delete.retention.ms");
   int64_t value = 0;
-  if (found == topic.config.end() || !absl::SimpleAtoi(found->second, &value) || value < 0) return kDefaultDeleteRetentionMs;
+  if (found == topic.config.end() || !absl::SimpleAtoi(found->second, &value) || value < 0)
+    return kDefaultDeleteRetentionMs;
   return value;
 }
 
@@ -57,8 +58,12 @@ class Restorer {
   absl::Status Run();
 
  private:
-  bool Cancelled() const { return options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed); }
-  absl::Status CancelledError() const { return absl::CancelledError("restore was cancelled; it goes on from where it is"); }
+  bool Cancelled() const {
+    return options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed);
+  }
+  absl::Status CancelledError() const {
+    return absl::CancelledError("restore was cancelled; it goes on from where it is");
+  }
 
   // One attempt: ends, positions, reading. kRebuild: the state is not usable, wipe it and try again from the log start.
   enum class Outcome { kDone, kRebuild };
@@ -86,8 +91,8 @@ class Restorer {
 
   std::vector<Changelog> changelogs_;
   absl::flat_hash_map<TopicPartition, size_t> by_partition_;  // into changelogs_
-  int64_t begun_ms_ = 0;    // wall time before the ends were read
-  int64_t partial_ms_ = 0;  // wall time stamped until all of the ends are reached
+  int64_t begun_ms_ = 0;                                      // wall time before the ends were read
+  int64_t partial_ms_ = 0;                                    // wall time stamped until all of the ends are reached
   std::vector<StoreWrite> staged_;
   int64_t staged_bytes_ = 0;
 };
@@ -96,15 +101,17 @@ absl::Status Restorer::Run() {
   for (int rebuilds = 0;; ++rebuilds) {
     auto outcome = Attempt();
     if (absl::IsDataLoss(outcome.status())) {
-      LogWarning("state on disk is damaged: wiped, rebuilt from the changelog",
-                 {{"group", identity_.group}, {"task", identity_.task.value()}, {"cause", outcome.status().ToString()}});
+      LogWarning(
+          "state on disk is damaged: wiped, rebuilt from the changelog",
+          {{"group", identity_.group}, {"task", identity_.task.value()}, {"cause", outcome.status().ToString()}});
       outcome = Outcome::kRebuild;
     }
     MS_RETURN_IF_ERROR(outcome.status());
     if (*outcome == Outcome::kDone) return absl::OkStatus();
     if (rebuilds == kMaxRebuilds) {
-      return absl::UnavailableError(StrCat("task ", identity_.task.value(), " of ", identity_.group, ": state had to be rebuilt ",
-                                           rebuilds + 1, " times in a row; see the warnings before this"));
+      return absl::UnavailableError(StrCat("task ", identity_.task.value(), " of ", identity_.group,
+                                           ": state had to be rebuilt ", rebuilds + 1,
+                                           " times in a row; see the warnings before this"));
     }
     MS_RETURN_IF_ERROR(store_->Wipe());
   }
@@ -123,13 +130,16 @@ absl::StatusOr<Restorer::Outcome> Restorer::Attempt() {
     MS_ASSIGN_OR_RETURN(const std::string why, WhyRebuild(changelog, positions));
     if (!why.empty()) {
       LogWarning("stored state cannot be continued: wiped, rebuilt from the changelog",
-                 {{"group", identity_.group}, {"task", identity_.task.value()}, {"store", changelog.store_name}, {"reason", why}});
+                 {{"group", identity_.group},
+                  {"task", identity_.task.value()},
+                  {"store", changelog.store_name},
+                  {"reason", why}});
       return Outcome::kRebuild;
     }
     changelog.position = changelog.stored.value_or(changelog.start);
   }
-  // A tombstone stays in the log for delete.retention.ms after compaction could first see it. So state read on the way is
-  // as old as the older of what it continues and this beginning; only at the end it is as new as the end.
+  // A tombstone stays in the log for delete.retention.ms after compaction could first see it. So state read on the way
+  // is as old as the older of what it continues and this beginning; only at the end it is as new as the end.
   partial_ms_ = positions.changelog.empty() ? begun_ms_ : std::min(begun_ms_, positions.wall_ms);
   return ReadToTheEnd();
 }
@@ -139,7 +149,8 @@ absl::Status Restorer::FindChangelogs() {
   for (StoreIndex i = 0; i < identity_.stores.size(); ++i) {
     if (identity_.stores[i].changelog_topic.empty()) continue;
     MS_ASSIGN_OR_RETURN(Changelog changelog, Describe(i));
-    if (const auto found = positions.changelog.find(i); found != positions.changelog.end()) changelog.stored = found->second;
+    if (const auto found = positions.changelog.find(i); found != positions.changelog.end())
+      changelog.stored = found->second;
     by_partition_[changelog.from] = changelogs_.size();
     changelogs_.push_back(std::move(changelog));
   }
@@ -152,8 +163,9 @@ absl::StatusOr<Changelog> Restorer::Describe(StoreIndex store) {
   auto info = log_->admin().DescribeTopic(topic);
   if (!info.ok()) return Annotate(info.status(), StrCat("changelog of store '", definition.name, "'"));
   if (!info->id.empty() && !definition.changelog_topic_id.empty() && info->id != definition.changelog_topic_id) {
-    return absl::UnavailableError(StrCat("changelog topic ", topic, " was created anew while its task was being opened (id ",
-                                         info->id, ", expected ", definition.changelog_topic_id, "); the task is opened again"));
+    return absl::UnavailableError(StrCat("changelog topic ", topic,
+                                         " was created anew while its task was being opened (id ", info->id,
+                                         ", expected ", definition.changelog_topic_id, "); the task is opened again"));
   }
   if (identity_.task.value() >= info->partitions) {
     return absl::NotFoundError(StrCat("changelog topic ", topic, " has ", info->partitions, " partitions; task ",
@@ -189,7 +201,8 @@ absl::StatusOr<std::string> Restorer::WhyRebuild(const Changelog& changelog, con
     return StrCat("it was written ", age_ms / 1000, " s ago, and tombstones are only kept for ",
                   changelog.delete_retention_ms / 1000, " s (delete.retention.ms)");
   }
-  if (age_ms < -kMaxClockSkewMs) return StrCat("it was written ", -age_ms / 1000, " s in the future: its age is unknown");
+  if (age_ms < -kMaxClockSkewMs)
+    return StrCat("it was written ", -age_ms / 1000, " s in the future: its age is unknown");
   return "";
 }
 
@@ -269,14 +282,15 @@ absl::Status Restorer::TakeRecords(log::RecordsRead read) {
 absl::StatusOr<Restorer::Outcome> Restorer::TakeFailure(const log::PartitionFailed& failure) {
   const std::string what = StrCat("read changelog ", failure.from.ToString());
   if (absl::IsOutOfRange(failure.status)) {
-    LogWarning("the log start has passed the restore: state is rebuilt from the changelog",
-               {{"group", identity_.group}, {"changelog", failure.from.ToString()}, {"cause", failure.status.ToString()}});
+    LogWarning(
+        "the log start has passed the restore: state is rebuilt from the changelog",
+        {{"group", identity_.group}, {"changelog", failure.from.ToString()}, {"cause", failure.status.ToString()}});
     return Outcome::kRebuild;
   }
   // Not DATA_LOSS: that means damaged state, and wiping the state would not mend the log.
   if (absl::IsDataLoss(failure.status)) {
-    return absl::FailedPreconditionError(
-        StrCat(what, ": the log itself is damaged: ", ToStd(failure.status.message()), ". Restore the log from a copy"));
+    return absl::FailedPreconditionError(StrCat(what, ": the log itself is damaged: ", ToStd(failure.status.message()),
+                                                ". Restore the log from a copy"));
   }
   return Annotate(failure.status, what);
 }

@@ -25,15 +25,16 @@ struct RestoreOptions {
   // Applied in batches of about so many bytes; also the reader's buffer.
   int64_t batch_bytes = 4 << 20;
   const Clock* clock = &SystemClock();
-  std::function<void(const RestoreProgress&)> on_progress;  // called on the restoring thread, at most every 100 ms and at the end
-  const std::atomic<bool>* cancelled = nullptr;              // CANCELLED soon after it is set; what was applied stays
+  std::function<void(const RestoreProgress&)>
+      on_progress;                               // called on the restoring thread, at most every 100 ms and at the end
+  const std::atomic<bool>* cancelled = nullptr;  // CANCELLED soon after it is set; what was applied stays
 };
 
 // Brings `store` up to the end of its changelogs (engine.md, "Restore"): the high watermark is taken first with
-// read_uncommitted, then the changelog is read read_committed from the stored position to it; ended by position or by an
-// end-of-partition at or beyond that mark, never by counting. Rebuilds from scratch if the position is before the log start,
-// beyond its end, or older than the changelog's delete.retention.ms. Flushes at the end. Blocks; one thread per task.
-// UNAVAILABLE and DEADLINE_EXCEEDED: try again; NOT_FOUND: a changelog topic is missing.
+// read_uncommitted, then the changelog is read read_committed from the stored position to it; ended by position or by
+// an end-of-partition at or beyond that mark, never by counting. Rebuilds from scratch if the position is before the
+// log start, beyond its end, or older than the changelog's delete.retention.ms. Flushes at the end. Blocks; one thread
+// per task. UNAVAILABLE and DEADLINE_EXCEEDED: try again; NOT_FOUND: a changelog topic is missing.
 absl::Status RestoreTask(log::Log* log, TaskStore* store, const TaskIdentity& identity, const RestoreOptions& options);
 
 }  // namespace millstream::store

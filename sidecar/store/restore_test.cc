@@ -261,7 +261,8 @@ TEST_F(Restore, ARebuildWhenTheStampIsFromTheFuture) {
   EXPECT_EQ(Rows(*store_, 0), (RowMap{{"a", "2"}}));
 }
 
-// The stamp of a restore cut short must not be younger than its beginning, or the next one trusts tombstones that are gone.
+// The stamp of a restore cut short must not be younger than its beginning, or the next one trusts tombstones that are
+// gone.
 TEST_F(Restore, AnInterruptedRestoreKeepsItsAge) {
   log_.SetConfig(topic_, "delete.retention.ms", StrCat(kHourMs));
   log_.set_read_records(1);

@@ -45,7 +45,8 @@ absl::StatusOr<ScanPage> ScanFamily(rocksdb::DB* db, rocksdb::ColumnFamilyHandle
       page.more = true;
       break;
     }
-    page.rows.emplace_back(Bytes(row->key().data(), row->key().size()), Bytes(row->value().data(), row->value().size()));
+    page.rows.emplace_back(Bytes(row->key().data(), row->key().size()),
+                           Bytes(row->value().data(), row->value().size()));
     bytes += size;
   }
   if (!row->status().ok()) return FromRocks(row->status(), "scan", path);

@@ -31,7 +31,8 @@ absl::Status FromRocks(const rocksdb::Status& status, std::string_view doing, st
   }
   if (status.IsMemoryLimit()) return absl::ResourceExhaustedError(message);
   if (status.IsCorruption() || (status.IsIOError() && NamesMissingFile(status))) {
-    return absl::DataLossError(StrCat(message, ". The state on this disk is damaged; it is rebuilt from the changelog"));
+    return absl::DataLossError(
+        StrCat(message, ". The state on this disk is damaged; it is rebuilt from the changelog"));
   }
   if (status.IsInvalidArgument() || status.IsNotSupported()) return absl::InternalError(message);
   return absl::UnavailableError(message);

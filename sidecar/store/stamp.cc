@@ -24,7 +24,9 @@ Json StoresToJson(const TaskIdentity& identity) {
   return stores;
 }
 
-std::string Quoted(const Json& value) { return value.is_string() ? StrCat("'", value.get<std::string>(), "'") : Dump(value); }
+std::string Quoted(const Json& value) {
+  return value.is_string() ? StrCat("'", value.get<std::string>(), "'") : Dump(value);
+}
 
 std::string DifferenceOfStores(const Json& found, const Json& wanted) {
   if (!found.is_object()) return "its stamp names no stores";
@@ -32,7 +34,8 @@ std::string DifferenceOfStores(const Json& found, const Json& wanted) {
     if (!found.contains(name)) return StrCat("it has no store '", name, "'");
     if (found[name] == store) continue;
     if (!found[name].is_object() || found[name].value("topic", Json()) != store["topic"]) {
-      return StrCat("store '", name, "' had another changelog topic (", Dump(found[name]), ", now ", Quoted(store["topic"]), ")");
+      return StrCat("store '", name, "' had another changelog topic (", Dump(found[name]), ", now ",
+                    Quoted(store["topic"]), ")");
     }
     return StrCat("the changelog topic ", Quoted(store["topic"]), " of store '", name, "' was created anew (id ",
                   Quoted(found[name].value("topicId", Json())), ", now ", Quoted(store["topicId"]), ")");
@@ -46,14 +49,18 @@ std::string DifferenceOfStores(const Json& found, const Json& wanted) {
 }  // namespace
 
 std::string EncodeStamp(const TaskIdentity& identity) {
-  return Dump({{"format", kFormatVersion}, {"group", identity.group}, {"task", identity.task.value()}, {"stores", StoresToJson(identity)}});
+  return Dump({{"format", kFormatVersion},
+               {"group", identity.group},
+               {"task", identity.task.value()},
+               {"stores", StoresToJson(identity)}});
 }
 
 std::string DifferenceFromStamp(std::string_view found, const TaskIdentity& identity) {
   const Json stamp = Parse(found);
   if (!stamp.is_object()) return "its stamp cannot be read";
   const Json format = stamp.value("format", Json());
-  if (format != kFormatVersion) return StrCat("its format version is ", Dump(format), "; this build knows ", kFormatVersion);
+  if (format != kFormatVersion)
+    return StrCat("its format version is ", Dump(format), "; this build knows ", kFormatVersion);
   const Json group = stamp.value("group", Json());
   if (group != identity.group) return StrCat("it belongs to group ", Quoted(group), ", not '", identity.group, "'");
   const Json task = stamp.value("task", Json());
@@ -74,7 +81,8 @@ std::string EncodePositions(const Positions& positions, const TaskIdentity& iden
 absl::StatusOr<Positions> DecodePositions(std::string_view text, const TaskIdentity& identity) {
   const Json json = Parse(text);
   const auto broken = [&] { return absl::DataLossError("the record of positions cannot be read"); };
-  if (!json.is_object() || !json.contains("changelog") || !json.contains("inputs") || !json.contains("wallMs")) return broken();
+  if (!json.is_object() || !json.contains("changelog") || !json.contains("inputs") || !json.contains("wallMs"))
+    return broken();
   const Json &changelog = json["changelog"], &inputs = json["inputs"];
   if (!changelog.is_object() || !inputs.is_object() || !json["wallMs"].is_number_integer()) return broken();
 

@@ -26,8 +26,8 @@ constexpr int64_t kMaxUnflushedBytes = 64 << 20;
 // A flush takes a while; started here it is usually done before the bound is reached.
 constexpr double kSoftFraction = 0.625;
 
-// RocksDB's warnings and errors as log lines of ours; no LOG file per database. While compaction lags behind it warns several
-// times a second: one line per kind and interval is enough.
+// RocksDB's warnings and errors as log lines of ours; no LOG file per database. While compaction lags behind it warns
+// several times a second: one line per kind and interval is enough.
 constexpr absl::Duration kRepeatInterval = absl::Seconds(30);
 constexpr size_t kMaxKinds = 64;
 
@@ -38,7 +38,8 @@ class LineLogger : public rocksdb::Logger {
   void LogHeader(const char*, va_list) override {}
   void Logv(const char*, va_list) override {}
   void Logv(const rocksdb::InfoLogLevel level, const char* format, va_list arguments) override {
-    if (level < rocksdb::InfoLogLevel::WARN_LEVEL || level == rocksdb::InfoLogLevel::HEADER_LEVEL || !IsNews(format)) return;
+    if (level < rocksdb::InfoLogLevel::WARN_LEVEL || level == rocksdb::InfoLogLevel::HEADER_LEVEL || !IsNews(format))
+      return;
     char text[1024];
     vsnprintf(text, sizeof(text), format, arguments);
     LogWarning("rocksdb", {{"says", std::string(text)}});
@@ -74,14 +75,17 @@ StateEnvironment::Impl::Impl(const StateMemory& memory)
 }
 
 bool StateEnvironment::Impl::Above(double fraction) const {
-  return static_cast<double>(write_buffers->memory_usage()) > fraction * static_cast<double>(memtable_bytes) ||
-         static_cast<double>(unflushed_bytes.load(std::memory_order_relaxed)) > fraction * kMaxUnflushedBytes;
+  const int64_t unflushed = unflushed_bytes.load(std::memory_order_relaxed);
+  const int64_t held = static_cast<int64_t>(write_buffers->memory_usage()) + unflushed;
+  return static_cast<double>(held) > fraction * static_cast<double>(memtable_bytes) ||
+         static_cast<double>(unflushed) > fraction * kMaxUnflushedBytes;
 }
 
 void StateEnvironment::Impl::Register(const std::shared_ptr<Database>& database) {
   absl::MutexLock lock(&mutex_);
-  databases_.erase(std::remove_if(databases_.begin(), databases_.end(), [](const auto& weak) { return weak.expired(); }),
-                   databases_.end());
+  databases_.erase(
+      std::remove_if(databases_.begin(), databases_.end(), [](const auto& weak) { return weak.expired(); }),
+      databases_.end());
   databases_.push_back(database);
 }
 
@@ -120,6 +124,9 @@ StateEnvironment::StateEnvironment(const StateMemory& memory) : impl_(std::make_
 StateEnvironment::~StateEnvironment() = default;
 
 int64_t StateEnvironment::BlockCacheUsage() const { return static_cast<int64_t>(impl_->block_cache->GetUsage()); }
-int64_t StateEnvironment::MemtableUsage() const { return static_cast<int64_t>(impl_->write_buffers->memory_usage()); }
+int64_t StateEnvironment::MemtableUsage() const {
+  return static_cast<int64_t>(impl_->write_buffers->memory_usage()) +
+         impl_->unflushed_bytes.load(std::memory_order_relaxed);
+}
 
 }  // namespace millstream::store

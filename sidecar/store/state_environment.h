@@ -8,7 +8,8 @@ namespace millstream::store {
 
 struct StateMemory {
   int64_t block_cache_bytes = 64 << 20;
-  int64_t memtable_bytes = 64 << 20;  // over all tasks and stores; writes stall at it, it never grows beyond
+  // Over all tasks and stores: memtables and the batches in them, kept until they are flushed. Writes stall at it.
+  int64_t memtable_bytes = 64 << 20;
 };
 
 // What all task databases of a process share: one block cache, one write-buffer manager, one thread pool.

@@ -19,13 +19,13 @@ namespace millstream::store {
 
 class Database;
 
-// Keeps memtables of all databases within one bound. RocksDB's own manager only flushes the database that happens to write
-// (or stalls it for ever while idle ones hold the memory); this one flushes whoever holds most.
+// Keeps memtables of all databases within one bound. RocksDB's own manager only flushes the database that happens to
+// write (or stalls it for ever while idle ones hold the memory); this one flushes whoever holds most.
 struct StateEnvironment::Impl {
   explicit Impl(const StateMemory& memory);
 
-  // Called before a write: starts a flush of the largest database above the soft bound; above the hard one waits for it.
-  // Fails only if that flush fails (disk full).
+  // Called before a write: starts a flush of the largest database above the soft bound; above the hard one waits for
+  // it. Fails only if that flush fails (disk full).
   absl::Status MakeRoom();
   void Register(const std::shared_ptr<Database>& database);
 

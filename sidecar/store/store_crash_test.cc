@@ -22,7 +22,8 @@ namespace {
 class Writer {
  public:
   Writer(const std::string& folder, uint64_t seed, const std::string& crash_at) {
-    const std::string program = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "store_crash_writer").string();
+    const std::string program =
+        (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "store_crash_writer").string();
     const std::string seed_text = StrCat(seed);
     int ends[2];
     MS_CHECK(pipe2(ends, O_CLOEXEC) == 0);

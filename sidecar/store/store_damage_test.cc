@@ -22,7 +22,8 @@ std::string ReadFile(const fs::path& path) {
 }
 
 void WriteFile(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 // "sst", "MANIFEST", "CURRENT" ...
@@ -59,8 +60,8 @@ class Damage : public ::testing::Test {
     return files;
   }
 
-  // Opens a copy with `file` changed (nullopt: removed). Returns "wiped", "refused" (DATA_LOSS on reading, then wiped by
-  // hand) or "intact": nothing else may happen.
+  // Opens a copy with `file` changed (nullopt: removed). Returns "wiped", "refused" (DATA_LOSS on reading, then wiped
+  // by hand) or "intact": nothing else may happen.
   std::string OpenDamaged(const fs::path& file, const std::optional<std::string>& content) {
     fs::remove_all(damaged());
     fs::copy(intact(), damaged(), fs::copy_options::recursive);
@@ -102,7 +103,8 @@ class Damage : public ::testing::Test {
         return "refused";
       }
       EXPECT_EQ((std::map<Bytes, Bytes>(page->rows.begin(), page->rows.end())), model[i]) << "wrong state was served";
-      for (size_t k = 0; k < keys.size(); ++k) EXPECT_EQ((*values)[k], model[i].at(Bytes(keys[k]))) << "wrong state was served";
+      for (size_t k = 0; k < keys.size(); ++k)
+        EXPECT_EQ((*values)[k], model[i].at(Bytes(keys[k]))) << "wrong state was served";
     }
     return "intact";
   }

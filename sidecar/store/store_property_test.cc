@@ -42,7 +42,8 @@ class Property : public ::testing::Test {
     }
     Positions positions;
     positions.wall_ms = static_cast<int64_t>(Below(1'000'000));
-    if (Below(2) == 0) positions.changelog[static_cast<StoreIndex>(Below(kStores))] = Offset(static_cast<int64_t>(Below(100)));
+    if (Below(2) == 0)
+      positions.changelog[static_cast<StoreIndex>(Below(kStores))] = Offset(static_cast<int64_t>(Below(100)));
     if (Below(2) == 0) positions.inputs[StrCat("input-", Below(3))] = Offset(static_cast<int64_t>(Below(100)));
     ASSERT_TRUE(store_->Apply(writes, positions).ok());
     for (const StoreWrite& write : writes) {

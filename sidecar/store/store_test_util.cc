@@ -37,9 +37,13 @@ StoreDefinition MemoryStoreDefinition(const std::string& name) {
   return {name, StoreDefinition::Backend::kMemory, "group-" + name + "-changelog", "id-of-" + name};
 }
 
-TaskIdentity Identity(std::vector<StoreDefinition> stores, int task) { return {"group", TaskId(task), std::move(stores)}; }
+TaskIdentity Identity(std::vector<StoreDefinition> stores, int task) {
+  return {"group", TaskId(task), std::move(stores)};
+}
 
-StoreWrite Put(StoreIndex store, std::string_view key, std::string_view value) { return {store, Bytes(key), Bytes(value)}; }
+StoreWrite Put(StoreIndex store, std::string_view key, std::string_view value) {
+  return {store, Bytes(key), Bytes(value)};
+}
 
 StoreWrite Delete(StoreIndex store, std::string_view key) { return {store, Bytes(key), std::nullopt}; }
 
@@ -51,7 +55,8 @@ Positions At(StoreIndex store, int64_t changelog, int64_t input, int64_t wall_ms
   return positions;
 }
 
-std::unique_ptr<TaskStore> OpenOrDie(StateEnvironment* environment, const std::string& folder, const TaskIdentity& identity) {
+std::unique_ptr<TaskStore> OpenOrDie(StateEnvironment* environment, const std::string& folder,
+                                     const TaskIdentity& identity) {
   auto store = TaskStore::Open(environment, folder, identity);
   MS_CHECK_OK(store);
   return *std::move(store);

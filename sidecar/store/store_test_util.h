@@ -39,7 +39,8 @@ StoreWrite Delete(StoreIndex store, std::string_view key);
 Positions At(StoreIndex store, int64_t changelog, int64_t input = 0, int64_t wall_ms = 1);
 
 // Fails the test if the database cannot be opened.
-std::unique_ptr<TaskStore> OpenOrDie(StateEnvironment* environment, const std::string& folder, const TaskIdentity& identity);
+std::unique_ptr<TaskStore> OpenOrDie(StateEnvironment* environment, const std::string& folder,
+                                     const TaskIdentity& identity);
 // All rows of a store, read in small pages. Fails the test on an error.
 std::map<Bytes, Bytes> Rows(const TaskStore& store, StoreIndex index);
 

@@ -1,12 +1,15 @@
 #include "sidecar/store/task_store.h"
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <numeric>
 #include <system_error>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/base/log_line.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
@@ -21,6 +24,10 @@ namespace millstream::store {
 namespace {
 
 rocksdb::Slice ToSlice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
+
+// A new manifest and what RocksDB writes on opening, before the first flush.
+constexpr uint64_t kRoomToRevive = 1 << 20;
+constexpr absl::Duration kRevivalInterval = absl::Seconds(1);
 
 // A prefix keeps stores apart from RocksDB's own family "default".
 std::string FamilyOf(const StoreDefinition& store) { return StrCat("store:", store.name); }
@@ -37,7 +44,8 @@ class RocksTaskStore : public TaskStore {
   const std::string& wiped_reason() const override { return wiped_reason_; }
   Positions positions() const override;
   absl::StatusOr<MaybeBytes> Get(StoreIndex store, std::string_view key) const override;
-  absl::StatusOr<std::vector<MaybeBytes>> MultiGet(StoreIndex store, absl::Span<const std::string_view> keys) const override;
+  absl::StatusOr<std::vector<MaybeBytes>> MultiGet(StoreIndex store,
+                                                   absl::Span<const std::string_view> keys) const override;
   absl::StatusOr<ScanPage> Scan(const ScanRequest& request) const override;
   absl::Status Apply(absl::Span<const StoreWrite> writes, const Positions& positions) override;
   absl::Status Touch(int64_t wall_ms) override;
@@ -61,6 +69,10 @@ class RocksTaskStore : public TaskStore {
   // Removes the files and starts afresh, stamped.
   absl::Status CreateAnew() ABSL_EXCLUSIVE_LOCKS_REQUIRED(database_mutex_);
   absl::Status WriteStamp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(database_mutex_);
+  // If the database has failed or is not open: opens it again with everything that was applied to it. OK if all is
+  // well.
+  absl::Status Revive();
+  absl::Status Reopen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(database_mutex_);
   absl::Status EmptyCaches() ABSL_EXCLUSIVE_LOCKS_REQUIRED(database_mutex_);
   absl::StatusOr<MaybeBytes> GetMeta(std::string_view key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(database_mutex_);
   absl::Status WriteBatch(absl::Span<const StoreWrite> writes, const Positions& merged)
@@ -81,14 +93,18 @@ class RocksTaskStore : public TaskStore {
   // Shared by all work on the database, exclusive while it is replaced.
   mutable absl::Mutex database_mutex_;
   std::shared_ptr<Database> database_ ABSL_GUARDED_BY(database_mutex_);
+  // Applied, not on disk, and the database that held it is closed.
+  std::deque<UnflushedLedger::Entry> orphans_ ABSL_GUARDED_BY(database_mutex_);
+  absl::Duration next_revival_ ABSL_GUARDED_BY(database_mutex_);
+  absl::Status reopen_failure_ ABSL_GUARDED_BY(database_mutex_);  // why there is no database
   mutable absl::Mutex positions_mutex_;
   Positions positions_ ABSL_GUARDED_BY(positions_mutex_);
   mutable absl::Mutex memory_mutex_;
   std::vector<MemoryStore> memory_ ABSL_GUARDED_BY(memory_mutex_);
 };
 
-RocksTaskStore::RocksTaskStore(StateEnvironment* environment, const std::string& directory, const TaskIdentity& identity,
-                               std::unique_ptr<FolderLock> lock)
+RocksTaskStore::RocksTaskStore(StateEnvironment* environment, const std::string& directory,
+                               const TaskIdentity& identity, std::unique_ptr<FolderLock> lock)
     : environment_(&environment->impl()), identity_(identity), path_(directory + "/db"), lock_(std::move(lock)) {
   size_t memory_stores = 0;
   for (const StoreDefinition& store : identity_.stores) {
@@ -117,7 +133,8 @@ absl::Status RocksTaskStore::Start() {
   absl::WriterMutexLock lock(&database_mutex_);
   MS_RETURN_IF_ERROR(OpenDatabase(&wiped_reason_));
   if (wiped_reason_.empty()) return absl::OkStatus();
-  LogWarning("state on disk is not usable: wiped, rebuilt from the changelog", {{"folder", path_}, {"reason", wiped_reason_}});
+  LogWarning("state on disk is not usable: wiped, rebuilt from the changelog",
+             {{"folder", path_}, {"reason", wiped_reason_}});
   return CreateAnew();
 }
 
@@ -185,6 +202,7 @@ absl::Status RocksTaskStore::EmptyCaches() {
 absl::Status RocksTaskStore::CreateAnew() {
   if (database_ != nullptr) database_->Close();
   database_ = nullptr;
+  orphans_.clear();
   std::error_code error;
   std::filesystem::remove_all(path_, error);
   if (error) return absl::UnavailableError(StrCat("remove ", path_, ": ", error.message()));
@@ -203,7 +221,7 @@ absl::Status RocksTaskStore::WriteStamp() {
   rocksdb::WriteBatch batch;
   const std::string stamp = EncodeStamp(identity_);
   (void)batch.Put(ToSlice(kStampKey), stamp);
-  MS_RETURN_IF_ERROR(database_->Write(&batch, static_cast<int64_t>(stamp.size())));
+  MS_RETURN_IF_ERROR(database_->Write(std::move(batch), static_cast<int64_t>(stamp.size())));
   return database_->Flush();
 }
 
@@ -213,6 +231,45 @@ absl::StatusOr<MaybeBytes> RocksTaskStore::GetMeta(std::string_view key) {
   if (found.IsNotFound()) return MaybeBytes();
   if (!found.ok()) return FromRocks(found, StrCat("read ", key, " of"), path_);
   return MaybeBytes(std::move(value));
+}
+
+// ---------------------------------------------------------------- after a full disk
+
+absl::Status RocksTaskStore::Revive() {
+  {
+    absl::ReaderMutexLock lock(&database_mutex_);
+    if (database_ != nullptr && database_->failure().ok()) return absl::OkStatus();
+  }
+  absl::WriterMutexLock lock(&database_mutex_);
+  if (database_ != nullptr && database_->failure().ok()) return absl::OkStatus();
+  const absl::Status failure = database_ != nullptr ? database_->failure() : reopen_failure_;
+  if (absl::IsDataLoss(failure)) return failure;  // Wipe is the way out
+  const absl::Duration now = SystemClock().Monotonic();
+  if (now < next_revival_) return failure;
+  next_revival_ = now + kRevivalInterval;
+  // Without room the old one goes on serving reads.
+  std::error_code error;
+  const auto space = std::filesystem::space(path_, error);
+  if (database_ != nullptr && !error && space.available < kRoomToRevive + 2 * database_->unflushed_bytes())
+    return failure;
+  reopen_failure_ = Reopen();
+  return reopen_failure_;
+}
+
+absl::Status RocksTaskStore::Reopen() {
+  if (database_ != nullptr) {
+    database_->Close();
+    for (auto& entry : database_->TakeUnflushed()) orphans_.push_back(std::move(entry));
+    database_ = nullptr;
+  }
+  bool damaged = false;
+  MS_ASSIGN_OR_RETURN(std::shared_ptr<Database> database, Database::Open(environment_, path_, families_, &damaged));
+  // Kept until all are written: each sets keys to values, so doing it again after a failure halfway harms nothing.
+  for (const UnflushedLedger::Entry& entry : orphans_) MS_RETURN_IF_ERROR(database->Write(entry.batch, entry.bytes));
+  orphans_.clear();
+  database_ = std::move(database);
+  LogInfo("state store takes writes again", {{"folder", path_}});
+  return absl::OkStatus();
 }
 
 // ---------------------------------------------------------------- reads
@@ -235,7 +292,8 @@ absl::StatusOr<MaybeBytes> RocksTaskStore::Get(StoreIndex store, std::string_vie
     return memory_[place.index].Get(key);
   }
   absl::ReaderMutexLock lock(&database_mutex_);
-  if (database_ == nullptr) return absl::UnavailableError(StrCat("database ", path_, " is closed after a failed wipe"));
+  if (database_ == nullptr)
+    return absl::UnavailableError(StrCat("database ", path_, " could not be opened again; the next write tries"));
   std::string value;
   const rocksdb::Status found =
       database_->db()->Get(rocksdb::ReadOptions(), database_->family(place.index), ToSlice(key), &value);
@@ -256,7 +314,8 @@ absl::StatusOr<std::vector<MaybeBytes>> RocksTaskStore::MultiGet(StoreIndex stor
     return values;
   }
   absl::ReaderMutexLock lock(&database_mutex_);
-  if (database_ == nullptr) return absl::UnavailableError(StrCat("database ", path_, " is closed after a failed wipe"));
+  if (database_ == nullptr)
+    return absl::UnavailableError(StrCat("database ", path_, " could not be opened again; the next write tries"));
   return MultiGetOnDisk(place.index, keys);
 }
 
@@ -294,7 +353,8 @@ absl::StatusOr<ScanPage> RocksTaskStore::Scan(const ScanRequest& request) const 
     return memory_[place.index].Scan(request);
   }
   absl::ReaderMutexLock lock(&database_mutex_);
-  if (database_ == nullptr) return absl::UnavailableError(StrCat("database ", path_, " is closed after a failed wipe"));
+  if (database_ == nullptr)
+    return absl::UnavailableError(StrCat("database ", path_, " could not be opened again; the next write tries"));
   return ScanFamily(database_->db(), database_->family(place.index), request, path_);
 }
 
@@ -309,10 +369,12 @@ absl::Status RocksTaskStore::Apply(absl::Span<const StoreWrite> writes, const Po
   for (const auto& [topic, offset] : positions.inputs) merged.inputs[topic] = offset;
   merged.wall_ms = positions.wall_ms;
 
-  // Before the lock: it may flush this very database.
+  // Before the lock: they may replace or flush this very database.
+  MS_RETURN_IF_ERROR(Revive());
   MS_RETURN_IF_ERROR(environment_->MakeRoom());
   absl::ReaderMutexLock lock(&database_mutex_);
-  if (database_ == nullptr) return absl::UnavailableError(StrCat("database ", path_, " is closed after a failed wipe"));
+  if (database_ == nullptr)
+    return absl::UnavailableError(StrCat("database ", path_, " could not be opened again; the next write tries"));
   MS_RETURN_IF_ERROR(WriteBatch(writes, merged));
   ApplyToMemory(writes);
   absl::MutexLock lock_positions(&positions_mutex_);
@@ -321,7 +383,8 @@ absl::Status RocksTaskStore::Apply(absl::Span<const StoreWrite> writes, const Po
 }
 
 absl::Status RocksTaskStore::WriteBatch(absl::Span<const StoreWrite> writes, const Positions& merged) {
-  // In the order of the memtables, which makes inserting cheaper; of writes to one key the later one stays the later one.
+  // In the order of the memtables, which makes inserting cheaper; of writes to one key the later one stays the later
+  // one.
   std::vector<uint32_t> order(writes.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
@@ -334,14 +397,15 @@ absl::Status RocksTaskStore::WriteBatch(absl::Span<const StoreWrite> writes, con
     const Place place = places_[write.store];
     if (place.in_memory) continue;
     rocksdb::ColumnFamilyHandle* family = database_->family(place.index);
-    const rocksdb::Status added = write.value ? batch.Put(family, write.key, *write.value) : batch.Delete(family, write.key);
+    const rocksdb::Status added =
+        write.value ? batch.Put(family, write.key, *write.value) : batch.Delete(family, write.key);
     if (!added.ok()) return FromRocks(added, "write", path_);
     bytes += static_cast<int64_t>(write.key.size() + (write.value ? write.value->size() : 0));
   }
   // Last, so that its sequence number is the batch's (see Database::Listener).
   const std::string encoded = EncodePositions(merged, identity_);
   (void)batch.Put(ToSlice(kPositionsKey), encoded);
-  return database_->Write(&batch, bytes + static_cast<int64_t>(encoded.size()));
+  return database_->Write(std::move(batch), bytes + static_cast<int64_t>(encoded.size()));
 }
 
 void RocksTaskStore::ApplyToMemory(absl::Span<const StoreWrite> writes) {
@@ -365,6 +429,7 @@ absl::Status RocksTaskStore::Touch(int64_t wall_ms) {
 }
 
 absl::Status RocksTaskStore::Flush() {
+  MS_RETURN_IF_ERROR(Revive());
   absl::ReaderMutexLock lock(&database_mutex_);
   return database_ == nullptr ? absl::OkStatus() : database_->Flush();
 }

@@ -39,9 +39,9 @@ struct TaskIdentity {
 
 // How far a task's state has come, written in the same batch as the state.
 struct Positions {
-  std::map<StoreIndex, Offset> changelog;    // next changelog position per store with a changelog
-  std::map<std::string, Offset> inputs;      // by input topic: next offset whose effects are in the state
-  int64_t wall_ms = 0;                       // when this was written
+  std::map<StoreIndex, Offset> changelog;  // next changelog position per store with a changelog
+  std::map<std::string, Offset> inputs;    // by input topic: next offset whose effects are in the state
+  int64_t wall_ms = 0;                     // when this was written
 };
 
 struct StoreWrite {
@@ -56,7 +56,7 @@ struct ScanRequest {
   bool reverse = false;           // from high to low, within the same range
   std::optional<Bytes> after;     // resume behind this key (before it when reversed)
   size_t max_rows = 1000;
-  size_t max_bytes = 1 << 20;     // at least one row is returned
+  size_t max_bytes = 1 << 20;  // at least one row is returned
 };
 
 struct ScanPage {
@@ -65,15 +65,16 @@ struct ScanPage {
 };
 
 // The stores of one task: one RocksDB database with a column family per disk store, plus maps for memory stores.
-// WAL off, atomic flush: after kill -9 the disk holds some earlier Apply in whole, state and positions together, or nothing.
+// WAL off, atomic flush: after kill -9 the disk holds some earlier Apply in whole, state and positions together, or
+// nothing.
 //
 // Thread-safe: reads run beside one Apply at a time; a read sees an Apply in whole or not at all.
 // Errors: DATA_LOSS (checksum, missing file): wipe and rebuild. RESOURCE_EXHAUSTED: disk full, see message.
 class TaskStore {
  public:
-  // Opens or creates the database in `directory`. A database of another identity, of an unknown format version or a damaged
-  // one is wiped first: `wiped_reason()` says why, and positions() start empty. Only I/O errors and a folder held by another
-  // process are returned as errors.
+  // Opens or creates the database in `directory`. A database of another identity, of an unknown format version or a
+  // damaged one is wiped first: `wiped_reason()` says why, and positions() start empty. Only I/O errors and a folder
+  // held by another process are returned as errors.
   static absl::StatusOr<std::unique_ptr<TaskStore>> Open(StateEnvironment* environment, const std::string& directory,
                                                          const TaskIdentity& identity);
   virtual ~TaskStore() = default;
@@ -85,7 +86,8 @@ class TaskStore {
 
   virtual absl::StatusOr<MaybeBytes> Get(StoreIndex store, std::string_view key) const = 0;
   // Aligned with `keys`.
-  virtual absl::StatusOr<std::vector<MaybeBytes>> MultiGet(StoreIndex store, absl::Span<const std::string_view> keys) const = 0;
+  virtual absl::StatusOr<std::vector<MaybeBytes>> MultiGet(StoreIndex store,
+                                                           absl::Span<const std::string_view> keys) const = 0;
   virtual absl::StatusOr<ScanPage> Scan(const ScanRequest& request) const = 0;
 
   // One atomic batch: the writes in order, and what `positions` names (positions of others stay).

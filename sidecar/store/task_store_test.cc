@@ -46,7 +46,9 @@ class EveryBackend : public ::testing::TestWithParam<StoreDefinition::Backend> {
 
 INSTANTIATE_TEST_SUITE_P(Backends, EveryBackend,
                          ::testing::Values(StoreDefinition::Backend::kDisk, StoreDefinition::Backend::kMemory),
-                         [](const auto& info) { return info.param == StoreDefinition::Backend::kDisk ? "Disk" : "Memory"; });
+                         [](const auto& info) {
+                           return info.param == StoreDefinition::Backend::kDisk ? "Disk" : "Memory";
+                         });
 
 TEST_P(EveryBackend, KeepsBytesAsTheyAre) {
   const Bytes zeros("a\0b\0", 4), high("\xff\xfe\x80", 3);
@@ -355,7 +357,8 @@ TEST(StateEnvironment, ManyStoresStayWithinOneMemtableBudget) {
   StateEnvironment environment(memory);
   std::vector<std::unique_ptr<TaskStore>> stores;
   for (int task = 0; task < kTasks; ++task) {
-    stores.push_back(OpenOrDie(&environment, StrCat(folder.path(), "/", task), Identity({DiskStore("a"), DiskStore("b")}, task)));
+    stores.push_back(
+        OpenOrDie(&environment, StrCat(folder.path(), "/", task), Identity({DiskStore("a"), DiskStore("b")}, task)));
   }
   int64_t highest = 0;
   for (int round = 0; round < kRounds; ++round) {

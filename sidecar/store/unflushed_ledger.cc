@@ -1,10 +1,11 @@
 #include "sidecar/store/unflushed_ledger.h"
 
+#include <utility>
+
 namespace millstream::store {
 namespace {
-// Batches are added up to entries of about this size, so that the ledger stays short (64 MiB unflushed: 256 entries).
-// Costs precision only: an entry is counted until all of it is on disk.
-constexpr int64_t kEntryBytes = 256 << 10;
+// What an entry costs beside its batch: a stream of tiny batches has a bound as well.
+constexpr int64_t kEntryOverhead = 256;
 }  // namespace
 
 UnflushedLedger::~UnflushedLedger() { Change(-bytes()); }
@@ -14,16 +15,11 @@ void UnflushedLedger::Change(int64_t by) {
   total_->fetch_add(by, std::memory_order_relaxed);
 }
 
-void UnflushedLedger::Written(uint64_t sequence, int64_t bytes) {
+void UnflushedLedger::Written(uint64_t sequence, int64_t bytes, rocksdb::WriteBatch batch) {
   absl::MutexLock lock(&mutex_);
   if (sequence <= flushed_) return;
-  if (!entries_.empty() && entries_.back().bytes < kEntryBytes) {
-    entries_.back().sequence = sequence;
-    entries_.back().bytes += bytes;
-  } else {
-    entries_.push_back({sequence, bytes});
-  }
-  Change(bytes);
+  entries_.push_back({sequence, bytes + kEntryOverhead, std::move(batch)});
+  Change(bytes + kEntryOverhead);
 }
 
 void UnflushedLedger::Flushed(uint64_t sequence) {
@@ -33,6 +29,12 @@ void UnflushedLedger::Flushed(uint64_t sequence) {
     Change(-entries_.front().bytes);
     entries_.pop_front();
   }
+}
+
+std::deque<UnflushedLedger::Entry> UnflushedLedger::Take() {
+  absl::MutexLock lock(&mutex_);
+  for (const Entry& entry : entries_) Change(-entry.bytes);
+  return std::exchange(entries_, {});
 }
 
 }  // namespace millstream::store

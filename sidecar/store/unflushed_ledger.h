@@ -7,28 +7,34 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "rocksdb/write_batch.h"
 
 // Internal to sidecar/store.
 namespace millstream::store {
 
-// Counts the bytes written to a database and not yet flushed, by sequence number. Thread-safe.
+// The batches written to a database and not yet flushed, oldest first. They count towards the memtable budget, and a
+// database that failed is opened again and given them once more. Thread-safe.
 class UnflushedLedger {
  public:
+  struct Entry {
+    uint64_t sequence = 0;  // the batch's last
+    int64_t bytes = 0;
+    rocksdb::WriteBatch batch;
+  };
+
   // `total` is raised and lowered along; outlives the ledger.
   explicit UnflushedLedger(std::atomic<int64_t>* total) : total_(total) {}
   ~UnflushedLedger();
 
-  // A batch of so many bytes was written; `sequence` is its last number. In rising order.
-  void Written(uint64_t sequence, int64_t bytes);
+  // A batch was written that counts as so many bytes. In rising order of sequence numbers.
+  void Written(uint64_t sequence, int64_t bytes, rocksdb::WriteBatch batch);
   // Everything up to `sequence` is on disk. May come before Written of the same number.
   void Flushed(uint64_t sequence);
   int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  // Empties the ledger.
+  std::deque<Entry> Take();
 
  private:
-  struct Entry {
-    uint64_t sequence;
-    int64_t bytes;
-  };
   void Change(int64_t by);
 
   std::atomic<int64_t>* const total_;
