@@ -117,15 +117,16 @@ class RunningState : public ProcessorBackend {
     MS_ASSIGN_OR_RETURN(const store::StoreIndex store, ChooseStore(queries->Stores(), query.store));
     std::vector<StateRow> rows;
     // Every task, not only the readable ones: what is missing must be an error, not a shorter list.
-    for (const server::TaskReport& task : queries->Tasks().tasks) {
+    for (int number = 0; number < processors_[chosen].tasks; ++number) {
+      const TaskId task(number);
       const auto read_page = [&](const store::ScanRequest& request) -> absl::StatusOr<store::ScanPage> {
         auto promise = std::make_shared<Promise<server::ScanAnswer>>();
-        queries->Scan(task.task, request,
+        queries->Scan(task, request,
                       [promise](absl::StatusOr<server::ScanAnswer> answer) { promise->Set(std::move(answer)); });
         MS_ASSIGN_OR_RETURN(server::ScanAnswer answer, promise->Wait());
         return std::move(answer.page);
       };
-      MS_RETURN_IF_ERROR(ScanTask(task.task, FirstPage(query, store), query.limit, read_page, &rows));
+      MS_RETURN_IF_ERROR(ScanTask(task, FirstPage(query, store), query.limit, read_page, &rows));
     }
     return rows;
   }

@@ -116,6 +116,7 @@ absl::Status Runner::StartControl() {
   std::vector<RunningProcessor> running;
   for (host::LocalStack::Processor& processor : stack_->processors()) {
     running.push_back({.name = processor.manifest.processor.QualifiedName(),
+                       .tasks = processor.tasks,
                        .queries = processor.sidecar->queries(),
                        .restart = [sidecar = processor.sidecar.get()](TaskId task) { sidecar->RestartTask(task); }});
   }

@@ -406,5 +406,33 @@ class RunTest(Rig):
         self.stop()
 
 
+class SidecarTest(Rig):
+    """`millstream-sidecar`: the same processor, with a worker that somebody else started."""
+
+    def test_serves_a_worker_and_drains(self):
+        self.produce([("a", 1)] * 3)
+        socket = self.folder / "w.sock"
+        self.log_path = self.folder / "sidecar.log"
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen([str(BIN / "millstream-sidecar"), "--manifest", str(self.manifest), "--data", str(self.data), "--socket",
+                                             str(socket), "--http-port", "0"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.wait_log("the sidecar runs")
+        worker = subprocess.Popen([str(BIN / "counting_worker")], env=dict(os.environ, MILLSTREAM_SOCKET=str(socket)))
+        self.addCleanup(worker.wait)
+        self.addCleanup(worker.kill)
+        self.on_data("run", "-f", self.manifest, "--", "true", code=1)
+        self.assertIn(f"millstream-sidecar (pid {self.process.pid})", self.err)
+        self.wait_log("worker connected")
+        time.sleep(0.5)
+        self.stop(signal.SIGTERM)
+        self.assertEqual(self.counts(), {"a": 3})
+
+    def test_kafka_is_refused_by_name(self):
+        for arguments in (["--kafka", "localhost:9092"], []):
+            done = subprocess.run([str(BIN / "millstream-sidecar"), *arguments], capture_output=True, text=True, timeout=30)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("not supported yet", done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
