@@ -1,11 +1,11 @@
-// What a frame costs per record: a batch of 500 records of 150 bytes, and the result of a worker that writes one output and one
-// state value per record. The same batch through msgpack-cxx's object tree stands beside it, as the measure of what the own
-// cursor saves.
+// What a frame costs per record: a batch of 500 records of 150 bytes, and the result of a worker that writes one output
+// and one state value per record. The same batch through msgpack-cxx's object tree stands beside it, as the measure of
+// what the own cursor saves.
+#include <benchmark/benchmark.h>
+
+#include <msgpack.hpp>
 #include <string>
 #include <vector>
-
-#include <benchmark/benchmark.h>
-#include <msgpack.hpp>
 
 #include "common/base/status.h"
 #include "sidecar/protocol/codec.h"
@@ -40,10 +40,12 @@ const Source& TheSource() {
       const std::string_view count = s->counts.emplace_back(std::to_string(1000 + i));
       const int64_t timestamp = 1'700'000'000'000 + i;
       s->batch.keys.push_back(key);
-      s->batch.items.push_back({.offset = Offset(1'000'000 + i), .timestamp_ms = timestamp, .key_index = i, .value = value, .headers = {}});
+      s->batch.items.push_back(
+          {.offset = Offset(1'000'000 + i), .timestamp_ms = timestamp, .key_index = i, .value = value, .headers = {}});
       state.values.push_back({StateValue::What::kValue, count});
       ops.push_back({key, count});
-      s->result.outputs.push_back({.key = key, .value = count, .timestamp_ms = timestamp, .headers = {}, .partition = {}});
+      s->result.outputs.push_back(
+          {.key = key, .value = count, .timestamp_ms = timestamp, .headers = {}, .partition = {}});
     }
     return s;
   }();
@@ -54,8 +56,8 @@ std::string_view Payload(const std::string& frame) { return std::string_view(fra
 
 void PerRecord(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kRecords);
-  state.counters["per_record"] =
-      benchmark::Counter(static_cast<double>(state.iterations()) * kRecords, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["per_record"] = benchmark::Counter(static_cast<double>(state.iterations()) * kRecords,
+                                                    benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 // The figure of the issue: encode + decode of a batch.
@@ -136,7 +138,8 @@ void PackWithLibrary(const Batch& batch, msgpack::sbuffer* buffer) {
   pack.pack_array(static_cast<uint32_t>(batch.items.size()));
   for (const RecordItem& item : batch.items) {
     pack.pack_array(8);
-    pack.pack(0), pack.pack(item.input), pack.pack(item.offset.value()), pack.pack(item.timestamp_ms), pack.pack(item.key_index);
+    pack.pack(0), pack.pack(item.input), pack.pack(item.offset.value()), pack.pack(item.timestamp_ms),
+        pack.pack(item.key_index);
     bin(*item.value);
     pack.pack_nil();
     pack.pack(item.attempt);

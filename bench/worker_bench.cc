@@ -1,6 +1,7 @@
-// What the way to a worker and back costs per record, without engine, log and stores: batches of 500 records of 150 bytes go
-// through the worker server and the Unix socket to a C++ worker that counts per key and emits every count. The frames are encoded
-// once, so the sidecar's part is the server's alone (writing, reading, decoding).
+// What the way to a worker and back costs per record, without engine, log and stores: batches of 500 records of 150
+// bytes go through the worker server and the Unix socket to a C++ worker that counts per key and emits every count. The
+// frames are encoded once, so the sidecar's part is the server's alone (writing, reading, decoding).
+#include <benchmark/benchmark.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -9,8 +10,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <thread>
-
-#include <benchmark/benchmark.h>
 
 #include "absl/synchronization/notification.h"
 #include "common/base/status.h"
@@ -27,7 +26,8 @@ constexpr uint64_t kWindow = 4;  // batches of different tasks on their way
 double ThreadCpuSeconds() {
   rusage usage;
   getrusage(RUSAGE_THREAD, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + 1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
 std::string BatchFrame(uint64_t seq) {
@@ -55,7 +55,8 @@ absl::Status Count(worker::Context& ctx) {
   uint64_t count = 0;
   if (before->has_value()) std::from_chars((*before)->data(), (*before)->data() + (*before)->size(), count);
   char buffer[24];
-  const std::string_view text(buffer, static_cast<size_t>(std::to_chars(buffer, buffer + sizeof(buffer), count + 1).ptr - buffer));
+  const std::string_view text(
+      buffer, static_cast<size_t>(std::to_chars(buffer, buffer + sizeof(buffer), count + 1).ptr - buffer));
   const absl::Status stored = ctx.State("counts").Put(text);
   if (!stored.ok()) return stored;
   return ctx.Emit("out", ctx.key(), text);

@@ -20,8 +20,9 @@ struct SpawnRequest {
 // Starts a program in a process group of its own that the kernel kills when the calling thread ends, whatever ends it.
 // Returns once the program runs: NOT_FOUND or PERMISSION_DENIED if it cannot.
 //
-// Not by fork: in a process with many threads that takes the locks of the allocator, of stdio and of every library that asked
-// for it, in an order nobody can vouch for. The child shares our memory, as with vfork, and makes nothing but system calls.
+// Not by fork: in a process with many threads that takes the locks of the allocator, of stdio and of every library that
+// asked for it, in an order nobody can vouch for. The child shares our memory, as with vfork, and makes nothing but
+// system calls.
 absl::StatusOr<pid_t> Spawn(const SpawnRequest& request);
 
 }  // namespace millstream::cli

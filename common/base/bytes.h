@@ -13,8 +13,8 @@ using Bytes = std::string;
 // A Kafka key or value: nullopt is null (for a value: a tombstone), which differs from empty.
 using MaybeBytes = std::optional<Bytes>;
 
-// The bytes as a person can read them: printable ASCII as is, the rest as \xNN, cut after `limit` input bytes with "...".
-// For error messages and listings; not reversible.
+// The bytes as a person can read them: printable ASCII as is, the rest as \xNN, cut after `limit` input bytes with
+// "...". For error messages and listings; not reversible.
 std::string Readable(std::string_view bytes, size_t limit = 64);
 
 // Big-endian fixed width integers, whose byte order is their numeric order (for keys on disk).
@@ -24,7 +24,8 @@ void AppendBigEndian32(uint32_t value, std::string* out);
 uint64_t ReadBigEndian64(std::string_view bytes);
 uint32_t ReadBigEndian32(std::string_view bytes);
 
-// The smallest string greater than every string that starts with `prefix`; nullopt when there is none (empty or all 0xff).
+// The smallest string greater than every string that starts with `prefix`; nullopt when there is none (empty or all
+// 0xff).
 std::optional<std::string> PrefixEnd(std::string_view prefix);
 
 }  // namespace millstream

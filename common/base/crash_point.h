@@ -3,9 +3,9 @@
 
 namespace millstream {
 
-// A named place where a test may kill the process, e.g. CrashPoint("commit-done"). In a release program it does nothing.
-// Programs that link millstream_crash_points read MILLSTREAM_CRASH_AT=<name>[:<n>] at start-up and raise SIGKILL the
-// n-th time (default: the first) the point is passed. Thread-safe; costs one load when not armed.
+// A named place where a test may kill the process, e.g. CrashPoint("commit-done"). In a release program it does
+// nothing. Programs that link millstream_crash_points read MILLSTREAM_CRASH_AT=<name>[:<n>] at start-up and raise
+// SIGKILL the n-th time (default: the first) the point is passed. Thread-safe; costs one load when not armed.
 void CrashPoint(const char* name);
 
 namespace internal {

@@ -1,11 +1,13 @@
-// Arms CrashPoint(): see crash_point.h. A program opts in by calling ArmCrashPointsFromEnvironment() first thing in main.
+// Arms CrashPoint(): see crash_point.h. A program opts in by calling ArmCrashPointsFromEnvironment() first thing in
+// main.
 #include "common/base/crash_point_armed.h"
+
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <string>
-#include <unistd.h>
 
 #include "common/base/crash_point.h"
 

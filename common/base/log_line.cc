@@ -13,10 +13,14 @@ std::atomic<LogFormat> g_format{LogFormat::kText};
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return spdlog::level::debug;
-    case LogLevel::kInfo: return spdlog::level::info;
-    case LogLevel::kWarning: return spdlog::level::warn;
-    case LogLevel::kError: return spdlog::level::err;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
   }
   return spdlog::level::info;
 }
@@ -81,7 +85,8 @@ bool LogEnabled(LogLevel level) { return Logger().should_log(ToSpdlog(level)); }
 
 void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) {
   if (!LogEnabled(level)) return;
-  Logger().log(ToSpdlog(level), "{}", g_format == LogFormat::kJson ? JsonLine(message, fields) : TextLine(message, fields));
+  Logger().log(ToSpdlog(level), "{}",
+               g_format == LogFormat::kJson ? JsonLine(message, fields) : TextLine(message, fields));
 }
 
 }  // namespace millstream

@@ -29,9 +29,15 @@ void SetLogging(LogLevel level, LogFormat format);
 void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
 bool LogEnabled(LogLevel level);
 
-inline void LogInfo(std::string_view message, std::initializer_list<LogField> fields = {}) { Log(LogLevel::kInfo, message, fields); }
-inline void LogWarning(std::string_view message, std::initializer_list<LogField> fields = {}) { Log(LogLevel::kWarning, message, fields); }
-inline void LogError(std::string_view message, std::initializer_list<LogField> fields = {}) { Log(LogLevel::kError, message, fields); }
+inline void LogInfo(std::string_view message, std::initializer_list<LogField> fields = {}) {
+  Log(LogLevel::kInfo, message, fields);
+}
+inline void LogWarning(std::string_view message, std::initializer_list<LogField> fields = {}) {
+  Log(LogLevel::kWarning, message, fields);
+}
+inline void LogError(std::string_view message, std::initializer_list<LogField> fields = {}) {
+  Log(LogLevel::kError, message, fields);
+}
 
 }  // namespace millstream
 

@@ -49,7 +49,8 @@ class PrometheusMetrics : public MetricsRegistry {
     absl::MutexLock lock(&mutex_);
     auto& slot = counters_[{name, labels}];
     if (slot == nullptr) {
-      slot = std::make_unique<PrometheusCounter>(&prometheus::BuildCounter().Name(name).Help(help).Register(registry_).Add(labels));
+      slot = std::make_unique<PrometheusCounter>(
+          &prometheus::BuildCounter().Name(name).Help(help).Register(registry_).Add(labels));
     }
     return slot.get();
   }
@@ -58,7 +59,8 @@ class PrometheusMetrics : public MetricsRegistry {
     absl::MutexLock lock(&mutex_);
     auto& slot = gauges_[{name, labels}];
     if (slot == nullptr) {
-      slot = std::make_unique<PrometheusGauge>(&prometheus::BuildGauge().Name(name).Help(help).Register(registry_).Add(labels));
+      slot = std::make_unique<PrometheusGauge>(
+          &prometheus::BuildGauge().Name(name).Help(help).Register(registry_).Add(labels));
     }
     return slot.get();
   }

@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -8,8 +9,6 @@
 #include <cstdlib>
 #include <thread>
 #include <utility>
-
-#include <poll.h>
 
 #include "common/base/clock.h"
 #include "common/base/log_line.h"
@@ -88,7 +87,8 @@ class App::Impl {
       if (!told && !Over()) LogWarning("waiting for the sidecar", {{"reason", std::string(status.message())}});
       told = true;
       if (SystemClock().Monotonic() - alone_since >= options_.connect_timeout) {
-        return absl::UnavailableError(StrCat(std::string(status.message()), " (gave up after ", absl::FormatDuration(options_.connect_timeout), ")"));
+        return absl::UnavailableError(StrCat(std::string(status.message()), " (gave up after ",
+                                             absl::FormatDuration(options_.connect_timeout), ")"));
       }
       Wait(backoff);
       backoff = std::min(2 * backoff, kLongestBackoff);

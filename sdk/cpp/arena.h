@@ -8,7 +8,8 @@
 
 namespace millstream::worker {
 
-// Keeps copies of bytes until it is reset. One block is kept over a reset, so that a batch like the one before allocates nothing.
+// Keeps copies of bytes until it is reset. One block is kept over a reset, so that a batch like the one before
+// allocates nothing.
 class Arena {
  public:
   std::string_view Copy(std::string_view bytes) {

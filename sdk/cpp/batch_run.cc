@@ -35,7 +35,8 @@ absl::StatusOr<std::string> BatchRun::Run(const protocol::Batch& batch) {
   const bool trace = (batch.flags & protocol::kFlagTrace) != 0;
   for (item_ = 0; item_ < batch.items.size(); ++item_) {
     if (trace) {
-      MS_RETURN_IF_ERROR(session_->Send(protocol::EncodeFrame(protocol::Extend{batch.seq, static_cast<uint32_t>(item_)})));
+      MS_RETURN_IF_ERROR(
+          session_->Send(protocol::EncodeFrame(protocol::Extend{batch.seq, static_cast<uint32_t>(item_)})));
     } else if (item_ % kItemsPerTimeCheck == 0) {
       MS_RETURN_IF_ERROR(SendExtendIfDue(item_));
     }
@@ -44,8 +45,10 @@ absl::StatusOr<std::string> BatchRun::Run(const protocol::Batch& batch) {
       case ItemEnd::kDone:
         if (FrameIsFull()) return MakeResult(static_cast<uint32_t>(item_ + 1), std::nullopt);
         break;
-      case ItemEnd::kVoid: return void_;
-      case ItemEnd::kFailed: return MakeResult(static_cast<uint32_t>(item_), std::move(failure));
+      case ItemEnd::kVoid:
+        return void_;
+      case ItemEnd::kFailed:
+        return MakeResult(static_cast<uint32_t>(item_), std::move(failure));
     }
   }
   return MakeResult(static_cast<uint32_t>(batch.items.size()), std::nullopt);
@@ -94,13 +97,15 @@ BatchRun::ItemEnd BatchRun::HandleItem(protocol::Failure* failure) {
   output_failure_ = absl::OkStatus();
 
   const Handler* handler = session_->HandlerOf(item().input);
-  const absl::Status status = handler != nullptr ? CallHandler(*handler) : absl::UnimplementedError("the program has no handler for this input");
+  const absl::Status status = handler != nullptr
+                                  ? CallHandler(*handler)
+                                  : absl::UnimplementedError("the program has no handler for this input");
   if (!void_.ok()) return ItemEnd::kVoid;
   // The items before take at most half a frame (FrameIsFull), so this is about one item alone.
   const size_t bytes = staged_bytes_ - staged_bytes_at_item_;
   if (bytes > welcome().frame_cap / 2) {
-    FailOutput(absl::ResourceExhaustedError(
-                   StrCat("the writes and outputs of one record take ", bytes, " bytes; at most ", welcome().frame_cap / 2, " fit a frame")))
+    FailOutput(absl::ResourceExhaustedError(StrCat("the writes and outputs of one record take ", bytes,
+                                                   " bytes; at most ", welcome().frame_cap / 2, " fit a frame")))
         .IgnoreError();
   }
   if (status.ok() && output_failure_.ok()) return ItemEnd::kDone;
@@ -186,7 +191,8 @@ int BatchRun::StoreId(std::string_view name) {
 
 absl::Status BatchRun::CheckStore(int store, bool needs_record_key) {
   if (store < 0) {
-    return absl::InvalidArgumentError(StrCat("there is no store named \"", unknown_store_, "\"; declared are: ", Names(welcome().stores)));
+    return absl::InvalidArgumentError(
+        StrCat("there is no store named \"", unknown_store_, "\"; declared are: ", Names(welcome().stores)));
   }
   if (needs_record_key && item().key_index < 0) {
     return absl::InvalidArgumentError("the record has no key, so its state has no default key; name one");
@@ -198,9 +204,11 @@ BatchRun::Slot* BatchRun::Find(int store, MaybeView other_key) {
   StoreState& state = stores_[static_cast<size_t>(store)];
   if (!other_key.has_value()) return &state.slots[static_cast<size_t>(item().key_index)];
   if (key_index_.empty()) {
-    for (size_t i = 0; i < batch_->keys.size(); ++i) key_index_.emplace(ToAbsl(batch_->keys[i]), static_cast<uint32_t>(i));
+    for (size_t i = 0; i < batch_->keys.size(); ++i)
+      key_index_.emplace(ToAbsl(batch_->keys[i]), static_cast<uint32_t>(i));
   }
-  if (const auto index = key_index_.find(ToAbsl(*other_key)); index != key_index_.end()) return &state.slots[index->second];
+  if (const auto index = key_index_.find(ToAbsl(*other_key)); index != key_index_.end())
+    return &state.slots[index->second];
   auto slot = state.others.find(ToAbsl(*other_key));
   if (slot == state.others.end()) slot = state.others.emplace(ToAbsl(arena_.Copy(*other_key)), Slot()).first;
   return &slot->second;
@@ -224,9 +232,11 @@ absl::Status BatchRun::Fetch(int store, std::string_view key, Slot* slot) {
   if (!answer.ok()) return void_ = answer.status();
   const auto* values = std::get_if<protocol::Values>(&answer->message);
   if (values == nullptr) return void_ = absl::InternalError("the sidecar answered GET with ROWS");
-  if (values->error.has_value() && *values->error == "cancelled") return void_ = absl::CancelledError("the batch is void");
+  if (values->error.has_value() && *values->error == "cancelled")
+    return void_ = absl::CancelledError("the batch is void");
   if (values->error.has_value()) return absl::UnavailableError(StrCat("reading state: ", *values->error));
-  if (values->values.size() != 1) return void_ = absl::InternalError("the sidecar answered GET of one key with another number of values");
+  if (values->values.size() != 1)
+    return void_ = absl::InternalError("the sidecar answered GET of one key with another number of values");
   slot->known = true;
   slot->value = values->values[0].has_value() ? MaybeView(arena_.Copy(*values->values[0])) : std::nullopt;
   return absl::OkStatus();
@@ -246,11 +256,12 @@ protocol::StateOps BatchRun::NewOps() {
 
 absl::Status BatchRun::Write(int store, MaybeView other_key, MaybeView value) {
   MS_RETURN_IF_ERROR(CheckStore(store, !other_key.has_value()));
-  if (static_cast<size_t>(store) >= welcome().stores.size()) return absl::InvalidArgumentError("joins and lookups are read only");
+  if (static_cast<size_t>(store) >= welcome().stores.size())
+    return absl::InvalidArgumentError("joins and lookups are read only");
   const protocol::StoreInfo& info = welcome().stores[static_cast<size_t>(store)];
   if (static_cast<int64_t>(SizeOf(value)) > info.max_value_bytes && info.max_value_bytes > 0) {
-    return FailOutput(absl::InvalidArgumentError(
-        StrCat("a value of ", SizeOf(value), " bytes for store \"", info.name, "\", which takes ", info.max_value_bytes)));
+    return FailOutput(absl::InvalidArgumentError(StrCat("a value of ", SizeOf(value), " bytes for store \"", info.name,
+                                                        "\", which takes ", info.max_value_bytes)));
   }
   Slot* slot = Find(store, other_key);
   StoreState& state = stores_[static_cast<size_t>(store)];
@@ -281,7 +292,8 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> BatchRun::Scan(
     if (!answer.ok()) return void_ = answer.status();
     auto* page = std::get_if<protocol::Rows>(&answer->message);
     if (page == nullptr) return void_ = absl::InternalError("the sidecar answered SCAN with VALUES");
-    if (page->error.has_value() && *page->error == "cancelled") return void_ = absl::CancelledError("the batch is void");
+    if (page->error.has_value() && *page->error == "cancelled")
+      return void_ = absl::CancelledError("the batch is void");
     if (page->error.has_value()) return absl::UnavailableError(StrCat("scanning state: ", *page->error));
     for (auto& row : page->rows) rows.push_back(std::move(row));
     if (!page->cursor.has_value() || (options.limit > 0 && rows.size() >= options.limit)) return rows;
@@ -298,19 +310,23 @@ absl::Status BatchRun::FailOutput(absl::Status status) {
 absl::Status BatchRun::Emit(std::string_view output, MaybeView key, MaybeView value, const EmitOptions& options) {
   MS_RETURN_IF_ERROR(void_);
   const auto& outputs = welcome().outputs;
-  const auto info = std::find_if(outputs.begin(), outputs.end(), [&](const auto& candidate) { return candidate.name == output; });
+  const auto info =
+      std::find_if(outputs.begin(), outputs.end(), [&](const auto& candidate) { return candidate.name == output; });
   if (info == outputs.end()) {
-    return FailOutput(absl::InvalidArgumentError(StrCat("there is no output named \"", output, "\"; declared are: ", Names(outputs))));
+    return FailOutput(absl::InvalidArgumentError(
+        StrCat("there is no output named \"", output, "\"; declared are: ", Names(outputs))));
   }
   size_t bytes = SizeOf(key) + SizeOf(value);
   for (const auto& [name, header] : options.headers) bytes += name.size() + SizeOf(header);
   if (info->max_bytes > 0 && static_cast<int64_t>(bytes) > info->max_bytes) {
-    return FailOutput(absl::InvalidArgumentError(StrCat("a record of ", bytes, " bytes for output \"", output, "\", which takes ", info->max_bytes)));
+    return FailOutput(absl::InvalidArgumentError(
+        StrCat("a record of ", bytes, " bytes for output \"", output, "\", which takes ", info->max_bytes)));
   }
   const int64_t timestamp = options.timestamp_ms.value_or(item().timestamp_ms);
   if (timestamp < welcome().min_timestamp_ms || timestamp > welcome().max_timestamp_ms) {
-    return FailOutput(absl::InvalidArgumentError(StrCat("timestamp ", timestamp, " of a record for output \"", output, "\" is outside ",
-                                                        welcome().min_timestamp_ms, " to ", welcome().max_timestamp_ms)));
+    return FailOutput(absl::InvalidArgumentError(StrCat("timestamp ", timestamp, " of a record for output \"", output,
+                                                        "\" is outside ", welcome().min_timestamp_ms, " to ",
+                                                        welcome().max_timestamp_ms)));
   }
   staged_bytes_ += bytes + kEntryBytes + kHeaderBytes * options.headers.size();
   protocol::OutputRecord& record = outputs_.emplace_back();

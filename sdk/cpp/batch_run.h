@@ -21,8 +21,9 @@
 
 namespace millstream::worker {
 
-// The handlers' view of one batch and what they stage: reads from own writes, then prefetched values, then by GET; writes and
-// outputs in order, cut back to the last whole item when one fails. One object serves batch after batch (its memory is kept).
+// The handlers' view of one batch and what they stage: reads from own writes, then prefetched values, then by GET;
+// writes and outputs in order, cut back to the last whole item when one fails. One object serves batch after batch (its
+// memory is kept).
 class BatchRun {
  public:
   explicit BatchRun(Session* session) : session_(session) {}
@@ -52,8 +53,8 @@ class BatchRun {
     std::vector<Slot> slots;  // per key of the batch
     absl::flat_hash_map<absl::string_view, Slot> others;
     std::vector<protocol::StateOp> ops;
-    size_t told_ops = 0;      // of ops, how many the sidecar saw as "new ops"
-    size_t ops_at_item = 0;   // before the item at work
+    size_t told_ops = 0;     // of ops, how many the sidecar saw as "new ops"
+    size_t ops_at_item = 0;  // before the item at work
   };
   enum class ItemEnd { kDone, kFailed, kVoid };
 
@@ -64,7 +65,8 @@ class BatchRun {
   // Takes back what the failed item staged.
   void DropItem();
   std::string MakeResult(uint32_t done, std::optional<protocol::Failure> failure);
-  // Effects of the items so far leave little room in a frame: the RESULT ends here, the rest of the batch is sent again.
+  // Effects of the items so far leave little room in a frame: the RESULT ends here, the rest of the batch is sent
+  // again.
   bool FrameIsFull() const { return staged_bytes_ > session_->welcome().frame_cap / 2; }
 
   absl::Status CheckStore(int store, bool needs_record_key);
@@ -85,8 +87,8 @@ class BatchRun {
   size_t staged_bytes_ = 0;  // about what ops and outputs take in a frame
   size_t staged_bytes_at_item_ = 0;
   std::string unknown_store_;
-  absl::Status output_failure_;  // of the item at work
-  absl::Status void_;            // not OK: the connection or the batch is over
+  absl::Status output_failure_;                   // of the item at work
+  absl::Status void_;                             // not OK: the connection or the batch is over
   std::deque<std::shared_ptr<const void>> kept_;  // memory of answers
   absl::Duration extended_at_;
 };

@@ -17,14 +17,16 @@ absl::StatusOr<std::unique_ptr<Link>> Link::Connect(const std::string& path, int
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(StrCat("worker socket \"", path, "\": a path has 1 to ", sizeof(address.sun_path) - 1, " bytes"));
+    return absl::InvalidArgumentError(
+        StrCat("worker socket \"", path, "\": a path has 1 to ", sizeof(address.sun_path) - 1, " bytes"));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return absl::ErrnoToStatus(errno, "making a socket");
   std::unique_ptr<Link> link(new Link(fd, wake_fd));
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return absl::UnavailableError(StrCat("no sidecar at ", path, " (", std::strerror(errno), "); run: millstream run -f processor.yaml -- PROGRAM"));
+    return absl::UnavailableError(StrCat("no sidecar at ", path, " (", std::strerror(errno),
+                                         "); run: millstream run -f processor.yaml -- PROGRAM"));
   }
   return link;
 }
@@ -37,7 +39,8 @@ absl::Status Link::Send(std::string_view frame) {
   while (!frame.empty()) {
     const ssize_t sent = send(fd_, frame.data(), frame.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return absl::UnavailableError(StrCat("the connection to the sidecar is gone: ", std::strerror(errno)));
+    if (sent < 0)
+      return absl::UnavailableError(StrCat("the connection to the sidecar is gone: ", std::strerror(errno)));
     frame.remove_prefix(static_cast<size_t>(sent));
   }
   return absl::OkStatus();

@@ -24,8 +24,8 @@ class Link {
   Link& operator=(const Link&) = delete;
 
   void set_cap(uint32_t cap) { reader_.set_cap(cap); }
-  // Waits while the socket is full: the sidecar always reads. Unavailable: the connection is gone. Its last words may still be
-  // there to Receive.
+  // Waits while the socket is full: the sidecar always reads. Unavailable: the connection is gone. Its last words may
+  // still be there to Receive.
   absl::Status Send(std::string_view frame);
   // Ends our direction; the other stays open.
   void HalfClose();

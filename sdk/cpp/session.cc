@@ -21,13 +21,15 @@ constexpr absl::Duration kIdleWait = absl::Seconds(5);
 // What ERROR means for this program: refused for good, or worth another attempt.
 absl::Status StatusOf(const protocol::Error& error) {
   const std::string text = StrCat("the sidecar says ", error.code, ": ", error.message);
-  const bool final = error.code == protocol::kVersionMismatch || error.code == protocol::kRefused || error.code == protocol::kNotAllowed;
+  const bool final = error.code == protocol::kVersionMismatch || error.code == protocol::kRefused ||
+                     error.code == protocol::kNotAllowed;
   return final ? absl::FailedPreconditionError(text) : absl::UnavailableError(text);
 }
 
 }  // namespace
 
-Session::Session(std::unique_ptr<Link> link, const HandlerMap& handlers, const AppOptions& options, const std::atomic<bool>& stop)
+Session::Session(std::unique_ptr<Link> link, const HandlerMap& handlers, const AppOptions& options,
+                 const std::atomic<bool>& stop)
     : link_(std::move(link)), handlers_(handlers), options_(options), stop_(stop) {}
 
 Session::~Session() = default;
@@ -83,7 +85,8 @@ absl::StatusOr<std::optional<ReceivedMessage>> Session::Receive(absl::Duration t
   if (!frame.has_value()) return std::nullopt;
   absl::StatusOr<protocol::SidecarMessage> message = protocol::DecodeSidecarMessage(frame->payload);
   if (!message.ok()) {
-    link_->Send(protocol::EncodeFrame(protocol::Error{protocol::kBadFrame, std::string(message.status().message())})).IgnoreError();
+    link_->Send(protocol::EncodeFrame(protocol::Error{protocol::kBadFrame, std::string(message.status().message())}))
+        .IgnoreError();
     return message.status();
   }
   return ReceivedMessage{*std::move(message), std::move(frame->buffer)};
@@ -117,7 +120,8 @@ absl::Status Session::Handle(ReceivedMessage received) {
     }
     return absl::OkStatus();
   }
-  if (const auto* ping = std::get_if<protocol::Ping>(&received.message)) return link_->Send(protocol::EncodeFrame(protocol::Pong{ping->nonce}));
+  if (const auto* ping = std::get_if<protocol::Ping>(&received.message))
+    return link_->Send(protocol::EncodeFrame(protocol::Pong{ping->nonce}));
   if (const auto* error = std::get_if<protocol::Error>(&received.message)) return StatusOf(*error);
   if (std::holds_alternative<protocol::Goodbye>(received.message)) {
     leaving_ = true;
@@ -135,7 +139,8 @@ absl::StatusOr<ReceivedMessage> Session::Ask(std::string_view frame, uint64_t se
     if (!received.has_value()) continue;  // the sidecar's deadline ends it, should the answer never come
     const auto* values = std::get_if<protocol::Values>(&received->message);
     const auto* rows = std::get_if<protocol::Rows>(&received->message);
-    const bool mine = (values != nullptr && values->rid == rid && values->seq == seq) || (rows != nullptr && rows->rid == rid && rows->seq == seq);
+    const bool mine = (values != nullptr && values->rid == rid && values->seq == seq) ||
+                      (rows != nullptr && rows->rid == rid && rows->seq == seq);
     if (mine) return *std::move(received);
     MS_RETURN_IF_ERROR(Handle(*std::move(received)));
     if (pending_.front().cancelled) return absl::CancelledError("the batch is void");

@@ -30,7 +30,8 @@ struct ReceivedMessage {
 class Session {
  public:
   // `stop` (set from anywhere, the link is woken): say GOODBYE, finish, end.
-  Session(std::unique_ptr<Link> link, const HandlerMap& handlers, const AppOptions& options, const std::atomic<bool>& stop);
+  Session(std::unique_ptr<Link> link, const HandlerMap& handlers, const AppOptions& options,
+          const std::atomic<bool>& stop);
   ~Session();
 
   // OK: over in good order. FailedPrecondition: refused, connecting again is no use. Others: connect again.
@@ -65,7 +66,7 @@ class Session {
   protocol::Welcome welcome_;
   std::vector<const Handler*> by_input_;
   bool welcomed_ = false;
-  bool leaving_ = false;   // GOODBYE was sent or came: no batch follows
+  bool leaving_ = false;  // GOODBYE was sent or came: no batch follows
   bool said_goodbye_ = false;
   std::deque<Pending> pending_;  // the front is at work; bounded by the sidecar: one per task, `parallel` tasks
   uint64_t last_rid_ = 0;

@@ -14,7 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
-// A Millstream worker in C++: handlers for the inputs of a processor, keyed state, outputs. See README.md for a whole program.
+// A Millstream worker in C++: handlers for the inputs of a processor, keyed state, outputs. See README.md for a whole
+// program.
 //
 //   millstream::worker::App app;
 //   app.On("orders", [](millstream::worker::Context& ctx) -> absl::Status {
@@ -37,10 +38,10 @@ struct ScanOptions {
   bool reverse = false;
 };
 
-// One state store during one handler call. Reads see the writes made before in the same batch. Without a key the methods mean
-// the key of the record being handled, and fail for a record without one. Errors: InvalidArgument for an undeclared store (the
-// message lists the declared ones) or a record without key; Cancelled when the batch is void: return it. The same view of
-// memory as Context: nothing may be kept after the handler returns.
+// One state store during one handler call. Reads see the writes made before in the same batch. Without a key the
+// methods mean the key of the record being handled, and fail for a record without one. Errors: InvalidArgument for an
+// undeclared store (the message lists the declared ones) or a record without key; Cancelled when the batch is void:
+// return it. The same view of memory as Context: nothing may be kept after the handler returns.
 class Store {
  public:
   absl::StatusOr<MaybeView> Get();
@@ -64,8 +65,8 @@ struct EmitOptions {
   std::optional<int32_t> partition;  // default: by key
 };
 
-// The record being handled, and what its handler may do. Valid during the call, on the calling thread; everything it hands out
-// points into the batch's memory and is gone afterwards.
+// The record being handled, and what its handler may do. Valid during the call, on the calling thread; everything it
+// hands out points into the batch's memory and is gone afterwards.
 class Context {
  public:
   std::string_view input() const;  // its name in the manifest
@@ -78,8 +79,8 @@ class Context {
   uint32_t attempt() const;  // from 1
 
   Store State(std::string_view name);
-  // Bytes are copied. An error (undeclared output, too large, timestamp out of range) fails the item, whatever the handler
-  // returns.
+  // Bytes are copied. An error (undeclared output, too large, timestamp out of range) fails the item, whatever the
+  // handler returns.
   absl::Status Emit(std::string_view output, MaybeView key, MaybeView value, const EmitOptions& options = {});
 
  private:
@@ -88,8 +89,8 @@ class Context {
   BatchRun* run_;
 };
 
-// OK: the item is done. Any other status (or an exception) fails it: what it staged is dropped, and errors.onFailure of the
-// manifest decides. DataLoss means that the input cannot be read: failure class Decode, not retried.
+// OK: the item is done. Any other status (or an exception) fails it: what it staged is dropped, and errors.onFailure of
+// the manifest decides. DataLoss means that the input cannot be read: failure class Decode, not retried.
 using Handler = std::function<absl::Status(Context&)>;
 
 struct AppOptions {
@@ -102,7 +103,8 @@ struct AppOptions {
   bool handle_signals = true;
 };
 
-// Connects to the sidecar and runs handlers, one at a time on the thread of Run; connects again when the connection ends.
+// Connects to the sidecar and runs handlers, one at a time on the thread of Run; connects again when the connection
+// ends.
 class App {
  public:
   explicit App(AppOptions options = {});
@@ -111,8 +113,8 @@ class App {
   // Before Run. One handler per input of the manifest.
   App& On(std::string input, Handler handler);
 
-  // Serves until GOODBYE, Stop or a signal (OK), or until there is no point: the sidecar refuses this program (its reason), or
-  // is not there for `connect_timeout` (Unavailable).
+  // Serves until GOODBYE, Stop or a signal (OK), or until there is no point: the sidecar refuses this program (its
+  // reason), or is not there for `connect_timeout` (Unavailable).
   absl::Status Run();
 
   // From any thread or a handler: GOODBYE to the sidecar, finish what is held, end Run.

@@ -22,9 +22,9 @@ inline constexpr int kMaxDepth = 32;
 // Longer texts of failures and errors are cut, by sender and receiver.
 inline constexpr size_t kMaxTextBytes = 16u << 10;
 
-// Appends one whole frame, length included, to *out. Numbers are written in their shortest form. Text that is not UTF-8 is
-// repaired (U+FFFD), except header names: those go as bin, so that no byte is lost. The frame cap is the caller's to check:
-// the frame is what *out grew by. Precondition (MS_CHECK): less than 4 GiB.
+// Appends one whole frame, length included, to *out. Numbers are written in their shortest form. Text that is not UTF-8
+// is repaired (U+FFFD), except header names: those go as bin, so that no byte is lost. The frame cap is the caller's to
+// check: the frame is what *out grew by. Precondition (MS_CHECK): less than 4 GiB.
 void Encode(const Hello& message, std::string* out);
 void Encode(const Welcome& message, std::string* out);
 void Encode(const Open& message, std::string* out);
@@ -49,13 +49,14 @@ std::string EncodeFrame(const Message& message) {
   return frame;
 }
 
-// A frame without its length (Frame::payload). Views in the message point into `payload`. Errors name kind, field and what
-// was found instead: InvalidArgument for a wrong frame, Unimplemented for a kind, item or field of a later feature.
+// A frame without its length (Frame::payload). Views in the message point into `payload`. Errors name kind, field and
+// what was found instead: InvalidArgument for a wrong frame, Unimplemented for a kind, item or field of a later
+// feature.
 absl::StatusOr<WorkerMessage> DecodeWorkerMessage(std::string_view payload);
 absl::StatusOr<SidecarMessage> DecodeSidecarMessage(std::string_view payload);
 
-// Kind and first number (the seq, where the kind has one) of a frame, without the rest being looked at; nullopt if there is
-// no such beginning.
+// Kind and first number (the seq, where the kind has one) of a frame, without the rest being looked at; nullopt if
+// there is no such beginning.
 struct FrameHead {
   Kind kind;
   uint64_t number = 0;

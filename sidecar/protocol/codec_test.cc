@@ -1,8 +1,7 @@
 #include "sidecar/protocol/codec.h"
 
-#include <random>
-
 #include <msgpack.hpp>
+#include <random>
 
 #include "common/base/strings.h"
 #include "gmock/gmock.h"
@@ -201,7 +200,8 @@ TEST(CodecTest, ErrorsNameThePlace) {
   // The third output's id, [0, nil, nil, nil] each, becomes nil.
   frame[frame.size() - 4] = static_cast<char>(0xc0);
   const auto decoded = DecodeWorkerMessage(PayloadOf(frame));
-  EXPECT_EQ(std::string(decoded.status().message()), "RESULT: outputs[2].output id: expected an integer from 0, found nil");
+  EXPECT_EQ(std::string(decoded.status().message()),
+            "RESULT: outputs[2].output id: expected an integer from 0, found nil");
 }
 
 TEST(CodecTest, TextIsRepairedAndCut) {
@@ -233,8 +233,11 @@ TEST(CodecTest, KindNames) {
 }
 
 TEST(Utf8Test, TellsGoodFromBad) {
-  for (const char* good : {"", "abc", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xef\xbf\xbd", "\xf4\x8f\xbf\xbf"}) EXPECT_TRUE(IsUtf8(good)) << good;
-  for (const char* bad : {"\x80", "\xc3", "\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "a\xe2\x82"}) {
+  for (const char* good :
+       {"", "abc", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xef\xbf\xbd", "\xf4\x8f\xbf\xbf"})
+    EXPECT_TRUE(IsUtf8(good)) << good;
+  for (const char* bad : {"\x80", "\xc3", "\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80",
+                          "\xf5\x80\x80\x80", "\xff", "a\xe2\x82"}) {
     EXPECT_FALSE(IsUtf8(bad)) << Readable(bad);
   }
 }

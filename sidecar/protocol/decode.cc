@@ -33,7 +33,8 @@ void FailKind(MsgpackCursor& in, uint64_t kind, const char* receiver) {
     case Kind::kStored:
       in.Fail("kind", "not supported yet", absl::StatusCode::kUnimplemented);
       return;
-    default: break;
+    default:
+      break;
   }
   const bool known = kind >= 1 && kind <= static_cast<uint64_t>(Kind::kGoodbye);
   in.Fail("kind", known ? StrCat("never sent to a ", receiver) : "no such kind in protocol version 1");
@@ -62,7 +63,8 @@ std::vector<std::string> ReadTexts(MsgpackCursor& in, const char* field) {
 
 uint32_t ReadStoreId(MsgpackCursor& in, const char* field, std::vector<uint32_t>* seen) {
   const uint32_t store = in.Uint32(field);
-  if (std::find(seen->begin(), seen->end(), store) != seen->end()) in.Fail(field, StrCat("store ", store, " appears twice"));
+  if (std::find(seen->begin(), seen->end(), store) != seen->end())
+    in.Fail(field, StrCat("store ", store, " appears twice"));
   seen->push_back(store);
   return store;
 }

@@ -13,7 +13,8 @@ namespace millstream::protocol::internal {
 
 using HeaderViews = std::vector<std::pair<std::string_view, MaybeView>>;
 
-// Reads [kind, ...] up to the first field: false (and the cursor failed) if it is no such array. *fields: those after kind.
+// Reads [kind, ...] up to the first field: false (and the cursor failed) if it is no such array. *fields: those after
+// kind.
 bool ReadKind(MsgpackCursor& in, uint64_t* kind, uint32_t* fields);
 // The kind has at least `min` fields; counts them off. *fields: how many are left, the optional ones.
 bool Require(MsgpackCursor& in, uint32_t min, uint32_t* fields);
@@ -30,8 +31,8 @@ Pong ReadPong(MsgpackCursor& in);
 Error ReadError(MsgpackCursor& in);
 Goodbye ReadGoodbye(MsgpackCursor& in);
 
-// Runs `read_field(key)` for every entry of a map; it gives false for a key it does not know, which is skipped. A key that
-// comes twice fails: two values, and no way to tell which is meant.
+// Runs `read_field(key)` for every entry of a map; it gives false for a key it does not know, which is skipped. A key
+// that comes twice fails: two values, and no way to tell which is meant.
 template <typename ReadField>
 void ReadMap(MsgpackCursor& in, const char* field, ReadField read_field) {
   const uint32_t count = in.Map(field);

@@ -63,7 +63,8 @@ Welcome ReadWelcome(MsgpackCursor& in) {
   Welcome welcome;
   bool has_protocol = false, has_session = false;
   ReadMap(in, "welcome", [&](std::string_view key) {
-    if (key == "protocol") return has_protocol = true, welcome.version = static_cast<int>(in.Int("protocol", 0, INT32_MAX)), true;
+    if (key == "protocol")
+      return has_protocol = true, welcome.version = static_cast<int>(in.Int("protocol", 0, INT32_MAX)), true;
     if (key == "session") return has_session = true, welcome.session = in.Uint("session"), true;
     if (key == "processor") return welcome.processor = in.Text("processor"), true;
     if (key == "inputs") return welcome.inputs = ReadNamedTopics(in, "inputs"), true;
@@ -86,7 +87,12 @@ void ReadItem(MsgpackCursor& in, size_t key_count, RecordItem* item) {
   const uint32_t fields = in.Fields("item", 8);
   const uint64_t type = in.Uint("item kind");
   if (type != 0 && in.ok()) {
-    in.Fail("item kind", StrCat(type, type == 1 ? " (timer)" : type == 2 ? " (window closing)" : "", " is not supported yet"),
+    in.Fail("item kind",
+            StrCat(type,
+                   type == 1   ? " (timer)"
+                   : type == 2 ? " (window closing)"
+                               : "",
+                   " is not supported yet"),
             absl::StatusCode::kUnimplemented);
     return;
   }
@@ -114,7 +120,8 @@ std::vector<Batch::StoreState> ReadState(MsgpackCursor& in, size_t key_count) {
     Batch::StoreState& store = state.emplace_back();
     store.store = ReadStoreId(in, "state", &seen);
     const uint32_t count = in.List("state", 1);
-    if (in.ok() && count != key_count) in.Fail("state", StrCat("store ", store.store, " has ", count, " values for ", key_count, " keys"));
+    if (in.ok() && count != key_count)
+      in.Fail("state", StrCat("store ", store.store, " has ", count, " values for ", key_count, " keys"));
     if (!in.ok()) break;
     store.values.resize(count);
     for (uint32_t i = 0; i < count && in.ok(); ++i) store.values[i] = in.State("state value");
@@ -176,18 +183,31 @@ Rows ReadRows(MsgpackCursor& in, uint32_t* fields) {
 
 SidecarMessage ReadMessage(MsgpackCursor& in, uint64_t kind, uint32_t* fields) {
   switch (static_cast<Kind>(kind)) {
-    case Kind::kWelcome: return Require(in, 1, fields) ? ReadWelcome(in) : Welcome();
-    case Kind::kOpen: return Require(in, 1, fields) ? Open{ReadTask(in)} : Open();
-    case Kind::kClose: return Require(in, 1, fields) ? Close{ReadTask(in)} : Close();
-    case Kind::kBatch: return Require(in, 7, fields) ? ReadBatch(in) : Batch();
-    case Kind::kCancel: return Require(in, 1, fields) ? Cancel{in.Uint("seq")} : Cancel();
-    case Kind::kValues: return Require(in, 3, fields) ? ReadValues(in, fields) : Values();
-    case Kind::kRows: return Require(in, 4, fields) ? ReadRows(in, fields) : Rows();
-    case Kind::kPing: return Require(in, 1, fields) ? ReadPing(in) : Ping();
-    case Kind::kPong: return Require(in, 1, fields) ? ReadPong(in) : Pong();
-    case Kind::kError: return Require(in, 2, fields) ? ReadError(in) : Error();
-    case Kind::kGoodbye: return Require(in, 1, fields) ? ReadGoodbye(in) : Goodbye();
-    default: FailKind(in, kind, "worker"); return Ping();
+    case Kind::kWelcome:
+      return Require(in, 1, fields) ? ReadWelcome(in) : Welcome();
+    case Kind::kOpen:
+      return Require(in, 1, fields) ? Open{ReadTask(in)} : Open();
+    case Kind::kClose:
+      return Require(in, 1, fields) ? Close{ReadTask(in)} : Close();
+    case Kind::kBatch:
+      return Require(in, 7, fields) ? ReadBatch(in) : Batch();
+    case Kind::kCancel:
+      return Require(in, 1, fields) ? Cancel{in.Uint("seq")} : Cancel();
+    case Kind::kValues:
+      return Require(in, 3, fields) ? ReadValues(in, fields) : Values();
+    case Kind::kRows:
+      return Require(in, 4, fields) ? ReadRows(in, fields) : Rows();
+    case Kind::kPing:
+      return Require(in, 1, fields) ? ReadPing(in) : Ping();
+    case Kind::kPong:
+      return Require(in, 1, fields) ? ReadPong(in) : Pong();
+    case Kind::kError:
+      return Require(in, 2, fields) ? ReadError(in) : Error();
+    case Kind::kGoodbye:
+      return Require(in, 1, fields) ? ReadGoodbye(in) : Goodbye();
+    default:
+      FailKind(in, kind, "worker");
+      return Ping();
   }
 }
 

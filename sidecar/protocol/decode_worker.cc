@@ -113,7 +113,8 @@ Result ReadResult(MsgpackCursor& in, uint32_t* fields) {
     ReadOutput(in, &result.outputs[i]);
   }
   in.LeaveList();
-  if (in.More(fields) && in.List("timers", 1) > 0) in.Fail("timers", "not supported yet", absl::StatusCode::kUnimplemented);
+  if (in.More(fields) && in.List("timers", 1) > 0)
+    in.Fail("timers", "not supported yet", absl::StatusCode::kUnimplemented);
   return result;
 }
 
@@ -152,16 +153,27 @@ Extend ReadExtend(MsgpackCursor& in) {
 
 WorkerMessage ReadMessage(MsgpackCursor& in, uint64_t kind, uint32_t* fields) {
   switch (static_cast<Kind>(kind)) {
-    case Kind::kHello: return Require(in, 1, fields) ? ReadHello(in) : Hello();
-    case Kind::kResult: return Require(in, 5, fields) ? ReadResult(in, fields) : Result();
-    case Kind::kGet: return Require(in, 4, fields) ? ReadGet(in, fields) : Get();
-    case Kind::kScan: return Require(in, 7, fields) ? ReadScan(in, fields) : Scan();
-    case Kind::kExtend: return Require(in, 2, fields) ? ReadExtend(in) : Extend();
-    case Kind::kPing: return Require(in, 1, fields) ? ReadPing(in) : Ping();
-    case Kind::kPong: return Require(in, 1, fields) ? ReadPong(in) : Pong();
-    case Kind::kError: return Require(in, 2, fields) ? ReadError(in) : Error();
-    case Kind::kGoodbye: return Require(in, 1, fields) ? ReadGoodbye(in) : Goodbye();
-    default: FailKind(in, kind, "sidecar"); return Ping();
+    case Kind::kHello:
+      return Require(in, 1, fields) ? ReadHello(in) : Hello();
+    case Kind::kResult:
+      return Require(in, 5, fields) ? ReadResult(in, fields) : Result();
+    case Kind::kGet:
+      return Require(in, 4, fields) ? ReadGet(in, fields) : Get();
+    case Kind::kScan:
+      return Require(in, 7, fields) ? ReadScan(in, fields) : Scan();
+    case Kind::kExtend:
+      return Require(in, 2, fields) ? ReadExtend(in) : Extend();
+    case Kind::kPing:
+      return Require(in, 1, fields) ? ReadPing(in) : Ping();
+    case Kind::kPong:
+      return Require(in, 1, fields) ? ReadPong(in) : Pong();
+    case Kind::kError:
+      return Require(in, 2, fields) ? ReadError(in) : Error();
+    case Kind::kGoodbye:
+      return Require(in, 1, fields) ? ReadGoodbye(in) : Goodbye();
+    default:
+      FailKind(in, kind, "sidecar");
+      return Ping();
   }
 }
 

@@ -56,9 +56,15 @@ void State(MsgpackWriter& out, const std::vector<Batch::StoreState>& state) {
     out.Array(store.values.size());
     for (const StateValue& value : store.values) {
       switch (value.what) {
-        case StateValue::What::kAbsent: out.Nil(); break;
-        case StateValue::What::kValue: out.Bin(value.value); break;
-        case StateValue::What::kNotPrefetched: out.NotPrefetched(); break;
+        case StateValue::What::kAbsent:
+          out.Nil();
+          break;
+        case StateValue::What::kValue:
+          out.Bin(value.value);
+          break;
+        case StateValue::What::kNotPrefetched:
+          out.NotPrefetched();
+          break;
       }
     }
   }

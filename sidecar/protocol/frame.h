@@ -21,10 +21,11 @@ struct Frame {
   std::shared_ptr<const void> buffer;
 };
 
-// Cuts a byte stream into frames. The stream is read straight into the reader's memory and frames are views of it: bytes are
-// moved only when a frame is cut by the end of a block, and then once. Memory held: one block (64 KiB, or exactly one frame
-// where that is larger), plus the blocks of frames the caller keeps. A length beyond the cap, or zero, is refused before
-// anything is allocated for it. Not thread-safe; the frames' buffers may be released on any thread.
+// Cuts a byte stream into frames. The stream is read straight into the reader's memory and frames are views of it:
+// bytes are moved only when a frame is cut by the end of a block, and then once. Memory held: one block (64 KiB, or
+// exactly one frame where that is larger), plus the blocks of frames the caller keeps. A length beyond the cap, or
+// zero, is refused before anything is allocated for it. Not thread-safe; the frames' buffers may be released on any
+// thread.
 //
 //   std::span<char> space = reader.Space();
 //   ssize_t n = recv(fd, space.data(), space.size(), 0);
@@ -42,8 +43,8 @@ class FrameReader {
   // `count` bytes were put there.
   void Filled(size_t count);
 
-  // The next whole frame; nullopt: more bytes are needed. Error (ResourceExhausted: beyond the cap; InvalidArgument: zero
-  // length): the stream is lost, and every further call gives the same error.
+  // The next whole frame; nullopt: more bytes are needed. Error (ResourceExhausted: beyond the cap; InvalidArgument:
+  // zero length): the stream is lost, and every further call gives the same error.
   absl::StatusOr<std::optional<Frame>> Next();
 
   // The stream stopped inside a frame, and how much of it is there (`expected` 0: not even its length).
@@ -57,8 +58,8 @@ class FrameReader {
   uint32_t cap_;
   std::shared_ptr<char[]> block_;
   size_t capacity_ = 0;
-  size_t begin_ = 0;  // first byte not yet given out
-  size_t end_ = 0;    // after the last byte received
+  size_t begin_ = 0;    // first byte not yet given out
+  size_t end_ = 0;      // after the last byte received
   bool sized_ = false;  // the length of the partial frame is known and the block has room for all of it
   absl::Status error_;
 };

@@ -1,8 +1,7 @@
-// Every file of tests/conformance/frames, both ways: the frame decodes to its description, and the description's message
-// encodes to the frame, byte by byte. The frames were made by another MessagePack library.
+// Every file of tests/conformance/frames, both ways: the frame decodes to its description, and the description's
+// message encodes to the frame, byte by byte. The frames were made by another MessagePack library.
 #include <filesystem>
 #include <fstream>
-
 #include <nlohmann/json.hpp>
 
 #include "common/base/strings.h"
@@ -26,7 +25,8 @@ struct GoldenFrame {
 
 std::string FromHex(const std::string& hex) {
   std::string bytes;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2) bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  for (size_t i = 0; i + 1 < hex.size(); i += 2)
+    bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
   return bytes;
 }
 
@@ -76,7 +76,8 @@ TEST(GoldenFramesTest, EveryKindIsThere) {
   for (const GoldenFrame& golden : AllFrames()) {
     if (golden.content.contains("message")) kinds.insert(golden.content["message"]["kind"]);
   }
-  EXPECT_EQ(kinds.size(), std::variant_size_v<WorkerMessage> + std::variant_size_v<SidecarMessage> - 4) << "PING, PONG, ERROR, GOODBYE go both ways";
+  EXPECT_EQ(kinds.size(), std::variant_size_v<WorkerMessage> + std::variant_size_v<SidecarMessage> - 4)
+      << "PING, PONG, ERROR, GOODBYE go both ways";
 }
 
 TEST(GoldenFramesTest, BothWays) {
@@ -108,7 +109,8 @@ TEST(GoldenFramesTest, EveryPrefixIsRefused) {
     if (golden.content.contains("refused")) continue;
     SCOPED_TRACE(golden.name);
     for (size_t size = 0; size + kFrameHeaderBytes < golden.bytes.size(); ++size) {
-      const std::vector<char> exact(golden.bytes.begin() + kFrameHeaderBytes, golden.bytes.begin() + static_cast<std::ptrdiff_t>(kFrameHeaderBytes + size));
+      const std::vector<char> exact(golden.bytes.begin() + kFrameHeaderBytes,
+                                    golden.bytes.begin() + static_cast<std::ptrdiff_t>(kFrameHeaderBytes + size));
       EXPECT_FALSE(DecodeWorkerMessage({exact.data(), exact.size()}).ok());
       EXPECT_FALSE(DecodeSidecarMessage({exact.data(), exact.size()}).ok());
     }

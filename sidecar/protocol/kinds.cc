@@ -5,9 +5,10 @@
 namespace millstream::protocol {
 
 std::string KindName(uint64_t kind) {
-  static constexpr const char* kNames[] = {
-      nullptr, "HELLO", "WELCOME", "OPEN",     "CLOSE",     "BATCH", "RESULT",     "CANCEL", "GET",    "VALUES", "SCAN",  "ROWS",
-      "EXTEND", "BEGIN", "FINALIZE", "COMMITTED", "LOAD",  "CHECKPOINT", "STORE",  "STORED", "PING",   "PONG",  "ERROR", "GOODBYE"};
+  static constexpr const char* kNames[] = {nullptr,  "HELLO",  "WELCOME",  "OPEN",      "CLOSE", "BATCH",
+                                           "RESULT", "CANCEL", "GET",      "VALUES",    "SCAN",  "ROWS",
+                                           "EXTEND", "BEGIN",  "FINALIZE", "COMMITTED", "LOAD",  "CHECKPOINT",
+                                           "STORE",  "STORED", "PING",     "PONG",      "ERROR", "GOODBYE"};
   if (kind >= 1 && kind < std::size(kNames)) return kNames[kind];
   return StrCat("kind ", kind);
 }

@@ -13,14 +13,16 @@
 #include "common/base/header.h"
 #include "common/base/ids.h"
 
-// The messages of the worker protocol, version 1 (docs/reference/protocol.md). A frame is a 4-byte big-endian length and one
-// MessagePack array [kind, field...]. The comment above each struct gives its array; `S->W` is sidecar to worker.
-// Fields are positional; a receiver ignores further ones at the end, and a missing optional one at the end is nil.
+// The messages of the worker protocol, version 1 (docs/reference/protocol.md). A frame is a 4-byte big-endian length
+// and one MessagePack array [kind, field...]. The comment above each struct gives its array; `S->W` is sidecar to
+// worker. Fields are positional; a receiver ignores further ones at the end, and a missing optional one at the end is
+// nil.
 //
-// Notation: bin = byte string, str = UTF-8, nil = null, x? = nil or left out at the end. Times are milliseconds since 1970,
-// possibly negative. Senders write keys, values and header values as bin; receivers take str there too.
+// Notation: bin = byte string, str = UTF-8, nil = null, x? = nil or left out at the end. Times are milliseconds since
+// 1970, possibly negative. Senders write keys, values and header values as bin; receivers take str there too.
 //
-// Lifetime: a string_view in a decoded message points into the frame it was decoded from and lives as long as that buffer.
+// Lifetime: a string_view in a decoded message points into the frame it was decoded from and lives as long as that
+// buffer.
 namespace millstream::protocol {
 
 inline constexpr int kMinVersion = 1;
@@ -32,16 +34,38 @@ inline constexpr uint32_t kHelloFrameCap = 64u << 10;
 inline constexpr int8_t kNotPrefetchedExt = 1;
 
 enum class Kind : uint8_t {
-  kHello = 1, kWelcome = 2, kOpen = 3, kClose = 4, kBatch = 5, kResult = 6, kCancel = 7, kGet = 8, kValues = 9, kScan = 10,
-  kRows = 11, kExtend = 12, kBegin = 13, kFinalize = 14, kCommitted = 15, kLoad = 16, kCheckpoint = 17, kStore = 18,
-  kStored = 19, kPing = 20, kPong = 21, kError = 22, kGoodbye = 23,
+  kHello = 1,
+  kWelcome = 2,
+  kOpen = 3,
+  kClose = 4,
+  kBatch = 5,
+  kResult = 6,
+  kCancel = 7,
+  kGet = 8,
+  kValues = 9,
+  kScan = 10,
+  kRows = 11,
+  kExtend = 12,
+  kBegin = 13,
+  kFinalize = 14,
+  kCommitted = 15,
+  kLoad = 16,
+  kCheckpoint = 17,
+  kStore = 18,
+  kStored = 19,
+  kPing = 20,
+  kPong = 21,
+  kError = 22,
+  kGoodbye = 23,
 };
 
 using MaybeView = std::optional<std::string_view>;
 
-// W->S [1, {"protocol": [min, max], "sdk": str, "language": str, "version": str, "capabilities": [str], "inputs": [str]?,
+// W->S [1, {"protocol": [min, max], "sdk": str, "language": str, "version": str, "capabilities": [str], "inputs":
+// [str]?,
 //           "parallel": int, "name": str?}]
-// `inputs`: names of the inputs the program has handlers for; absent = not told. `parallel`: tasks it takes at once (>= 1).
+// `inputs`: names of the inputs the program has handlers for; absent = not told. `parallel`: tasks it takes at once (>=
+// 1).
 struct Hello {
   int min_version = 0, max_version = 0;
   std::string sdk, language, version, name;
@@ -67,7 +91,8 @@ struct StoreInfo {
 //           "outputs": [{"name", "topic", "max_bytes"}], "stores": [{"name", "type", "prefetched", "max_value_bytes"}],
 //           "joins": [{"name", "topic"}], "lookups": [{"name", "topic"}], "capabilities": [str],
 //           "limits": {"frame": bytes, "deadline_ms": int, "min_timestamp": ms, "max_timestamp": ms}}]
-// Ids are indexes: input id = index in inputs, output id = index in outputs; readable id = stores, then joins, then lookups.
+// Ids are indexes: input id = index in inputs, output id = index in outputs; readable id = stores, then joins, then
+// lookups.
 struct Welcome {
   int version = kMaxVersion;
   uint64_t session = 0;  // below 2^53
@@ -88,8 +113,12 @@ struct Welcome {
 };
 
 // S->W [3, task] / [4, task]: the task starts / stops on this worker; caches of it are dropped.
-struct Open { TaskId task; };
-struct Close { TaskId task; };
+struct Open {
+  TaskId task;
+};
+struct Close {
+  TaskId task;
+};
 
 // A prefetched value: bin, nil (no such key) or ext 1 (ask by GET).
 struct StateValue {
@@ -99,7 +128,8 @@ struct StateValue {
 };
 
 // [0, input, offset, timestamp, key index or nil (null key), value or nil, headers or nil, attempt]
-// headers: [[str, bin or nil]]. `attempt` counts from 1. (Items 1 = timer and 2 = window closing follow with their features.)
+// headers: [[str, bin or nil]]. `attempt` counts from 1. (Items 1 = timer and 2 = window closing follow with their
+// features.)
 struct RecordItem {
   uint32_t input = 0;
   Offset offset;
@@ -140,7 +170,8 @@ struct StateOp {
 };
 using StateOps = std::vector<std::pair<uint32_t, std::vector<StateOp>>>;  // by store id, in the order written
 
-// [output id, key or nil, value or nil, timestamp?, headers?, partition?]; timestamp nil: the wall clock of the sidecar.
+// [output id, key or nil, value or nil, timestamp?, headers?, partition?]; timestamp nil: the wall clock of the
+// sidecar.
 struct OutputRecord {
   uint32_t output = 0;
   MaybeView key, value;
@@ -150,8 +181,8 @@ struct OutputRecord {
 };
 
 // W->S [6, seq, done, failure or nil, {store id: [[key, value or nil]]}, [output], [timer]?]
-// The effects of the first `done` items; `failure` is that of item number `done`. SDKs put a timestamp into every output
-// (default: that of the record being handled).
+// The effects of the first `done` items; `failure` is that of item number `done`. SDKs put a timestamp into every
+// output (default: that of the record being handled).
 struct Result {
   uint64_t seq = 0;
   uint32_t done = 0;
@@ -161,9 +192,12 @@ struct Result {
 };
 
 // S->W [7, seq]
-struct Cancel { uint64_t seq = 0; };
+struct Cancel {
+  uint64_t seq = 0;
+};
 
-// W->S [8, seq, rid, store id, [key], new ops?]; new ops: {store id: [[key, value or nil, item]]} since the last frame of seq
+// W->S [8, seq, rid, store id, [key], new ops?]; new ops: {store id: [[key, value or nil, item]]} since the last frame
+// of seq
 struct Get {
   uint64_t seq = 0, rid = 0;
   uint32_t store = 0;
@@ -205,15 +239,20 @@ struct Extend {
 };
 
 // both [20, nonce] / [21, nonce]
-struct Ping { uint64_t nonce = 0; };
-struct Pong { uint64_t nonce = 0; };
+struct Ping {
+  uint64_t nonce = 0;
+};
+struct Pong {
+  uint64_t nonce = 0;
+};
 
 // both [22, code str, message str]; the sender closes the connection after it. Codes: docs/reference/protocol.md.
 struct Error {
   std::string code, message;
 };
 
-// both [23, reason str]: orderly end. From the sidecar: no batch follows, disconnect. From a worker: send me nothing more.
+// both [23, reason str]: orderly end. From the sidecar: no batch follows, disconnect. From a worker: send me nothing
+// more.
 struct Goodbye {
   std::string reason;
 };

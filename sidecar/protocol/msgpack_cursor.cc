@@ -32,14 +32,18 @@ MsgpackCursor::Head MsgpackCursor::Peek() const {
   if (tag < 0xc0) return {Type::kStr, 1, 0, tag & 0x1fu};
   if (tag >= 0xe0) return {Type::kNegative, 1, 0, SignExtend(tag, 1)};
   // 0xc0 to 0xdf: what it is, and how many bytes of number follow the tag.
-  struct Row { Type type; uint8_t bytes; };
+  struct Row {
+    Type type;
+    uint8_t bytes;
+  };
   static constexpr Row kRows[32] = {
-      {Type::kNil, 0},      {Type::kUnused, 0},   {Type::kBool, 0},     {Type::kBool, 0},     {Type::kBin, 1},   {Type::kBin, 2},
-      {Type::kBin, 4},      {Type::kExt, 1},      {Type::kExt, 2},      {Type::kExt, 4},      {Type::kFloat, 4}, {Type::kFloat, 8},
-      {Type::kUint, 1},     {Type::kUint, 2},     {Type::kUint, 4},     {Type::kUint, 8},     {Type::kNegative, 1},
-      {Type::kNegative, 2}, {Type::kNegative, 4}, {Type::kNegative, 8}, {Type::kExt, 0},      {Type::kExt, 0},   {Type::kExt, 0},
-      {Type::kExt, 0},      {Type::kExt, 0},      {Type::kStr, 1},      {Type::kStr, 2},      {Type::kStr, 4},   {Type::kArray, 2},
-      {Type::kArray, 4},    {Type::kMap, 2},      {Type::kMap, 4}};
+      {Type::kNil, 0},   {Type::kUnused, 0},   {Type::kBool, 0},     {Type::kBool, 0},     {Type::kBin, 1},
+      {Type::kBin, 2},   {Type::kBin, 4},      {Type::kExt, 1},      {Type::kExt, 2},      {Type::kExt, 4},
+      {Type::kFloat, 4}, {Type::kFloat, 8},    {Type::kUint, 1},     {Type::kUint, 2},     {Type::kUint, 4},
+      {Type::kUint, 8},  {Type::kNegative, 1}, {Type::kNegative, 2}, {Type::kNegative, 4}, {Type::kNegative, 8},
+      {Type::kExt, 0},   {Type::kExt, 0},      {Type::kExt, 0},      {Type::kExt, 0},      {Type::kExt, 0},
+      {Type::kStr, 1},   {Type::kStr, 2},      {Type::kStr, 4},      {Type::kArray, 2},    {Type::kArray, 4},
+      {Type::kMap, 2},   {Type::kMap, 4}};
   const Row row = kRows[tag - 0xc0];
   head.type = row.type;
   head.header = static_cast<uint8_t>(1 + row.bytes + (row.type == Type::kExt ? 1 : 0));
@@ -60,19 +64,32 @@ MsgpackCursor::Head MsgpackCursor::Peek() const {
 std::string MsgpackCursor::Describe(const Head& head) const {
   using Type = Head::Type;
   switch (head.type) {
-    case Type::kNone: return "the end of the frame";
-    case Type::kCut: return "a value that is cut off";
-    case Type::kNil: return "nil";
-    case Type::kBool: return head.value != 0 ? "true" : "false";
-    case Type::kUint: return StrCat("the integer ", head.value);
-    case Type::kNegative: return StrCat("the integer ", static_cast<int64_t>(head.value));
-    case Type::kFloat: return "a floating point number";
-    case Type::kStr: return StrCat("a string of ", head.value, " bytes");
-    case Type::kBin: return StrCat("binary of ", head.value, " bytes");
-    case Type::kArray: return StrCat("an array of ", head.value);
-    case Type::kMap: return StrCat("a map of ", head.value);
-    case Type::kExt: return StrCat("an extension of type ", static_cast<int>(head.ext));
-    case Type::kUnused: return "the byte 0xc1, which MessagePack never uses";
+    case Type::kNone:
+      return "the end of the frame";
+    case Type::kCut:
+      return "a value that is cut off";
+    case Type::kNil:
+      return "nil";
+    case Type::kBool:
+      return head.value != 0 ? "true" : "false";
+    case Type::kUint:
+      return StrCat("the integer ", head.value);
+    case Type::kNegative:
+      return StrCat("the integer ", static_cast<int64_t>(head.value));
+    case Type::kFloat:
+      return "a floating point number";
+    case Type::kStr:
+      return StrCat("a string of ", head.value, " bytes");
+    case Type::kBin:
+      return StrCat("binary of ", head.value, " bytes");
+    case Type::kArray:
+      return StrCat("an array of ", head.value);
+    case Type::kMap:
+      return StrCat("a map of ", head.value);
+    case Type::kExt:
+      return StrCat("an extension of type ", static_cast<int>(head.ext));
+    case Type::kUnused:
+      return "the byte 0xc1, which MessagePack never uses";
   }
   return "nothing";
 }
@@ -118,7 +135,8 @@ bool MsgpackCursor::Bool(const char* field) {
 
 std::string_view MsgpackCursor::SlowBytes(const char* field) {
   const Head head = Peek();
-  if (head.type != Head::Type::kBin && head.type != Head::Type::kStr) return FailExpected(field, "binary"), std::string_view();
+  if (head.type != Head::Type::kBin && head.type != Head::Type::kStr)
+    return FailExpected(field, "binary"), std::string_view();
   if (head.value > left() - head.header) {
     Fail(field, StrCat(Describe(head), " with only ", left() - head.header, " left in the frame"));
     return {};

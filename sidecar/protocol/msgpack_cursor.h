@@ -15,9 +15,9 @@ namespace millstream::protocol {
 
 // Reads one frame's MessagePack front to back, value by value, without building a tree. Private to this folder.
 //
-// Errors are sticky: after the first one every read gives zero, nothing or an empty list at once, so callers check `ok()` where
-// they loop and `status()` at the end. `field` names what is being read, for the error. Counts are checked against the bytes
-// that are left (and the frame's budget of elements) before a caller can allocate for them.
+// Errors are sticky: after the first one every read gives zero, nothing or an empty list at once, so callers check
+// `ok()` where they loop and `status()` at the end. `field` names what is being read, for the error. Counts are checked
+// against the bytes that are left (and the frame's budget of elements) before a caller can allocate for them.
 class MsgpackCursor {
  public:
   explicit MsgpackCursor(std::string_view payload) : at_(payload.data()), end_(payload.data() + payload.size()) {}
@@ -31,7 +31,8 @@ class MsgpackCursor {
   void LeaveList() { list_ = nullptr; }
 
   uint64_t Uint(const char* field, uint64_t max = std::numeric_limits<uint64_t>::max()) {
-    if (at_ < end_ && static_cast<uint8_t>(*at_) < 0x80 && static_cast<uint8_t>(*at_) <= max) return static_cast<uint8_t>(*at_++);
+    if (at_ < end_ && static_cast<uint8_t>(*at_) < 0x80 && static_cast<uint8_t>(*at_) <= max)
+      return static_cast<uint8_t>(*at_++);
     return SlowUint(field, max);
   }
   uint32_t Uint32(const char* field, uint32_t max = std::numeric_limits<uint32_t>::max()) {
@@ -109,11 +110,25 @@ class MsgpackCursor {
 
  private:
   struct Head {  // what the next value starts with
-    enum class Type : uint8_t { kNone, kNil, kBool, kUint, kNegative, kFloat, kStr, kBin, kArray, kMap, kExt, kUnused, kCut };
+    enum class Type : uint8_t {
+      kNone,
+      kNil,
+      kBool,
+      kUint,
+      kNegative,
+      kFloat,
+      kStr,
+      kBin,
+      kArray,
+      kMap,
+      kExt,
+      kUnused,
+      kCut
+    };
     Type type = Type::kNone;
-    uint8_t header = 0;   // bytes before the content
+    uint8_t header = 0;  // bytes before the content
     int8_t ext = 0;
-    uint64_t value = 0;   // the integer (two's complement), or the number of content bytes or elements
+    uint64_t value = 0;  // the integer (two's complement), or the number of content bytes or elements
   };
   Head Peek() const;
   std::string Describe(const Head& head) const;

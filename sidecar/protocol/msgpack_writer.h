@@ -108,11 +108,13 @@ class MsgpackWriter {
 
   char* Start() { return out_->data() + start_; }
   void Need(size_t bytes) {
-    if (static_cast<size_t>(end_ - at_) < bytes) [[unlikely]] Grow(bytes);
+    if (static_cast<size_t>(end_ - at_) < bytes) [[unlikely]]
+      Grow(bytes);
   }
   void Grow(size_t bytes) {
     const size_t used = at_ == nullptr ? 0 : static_cast<size_t>(at_ - Start());
-    const size_t room = used == 0 ? bytes : std::max(bytes, used);  // at least doubled: a frame is copied O(1) times a byte
+    const size_t room =
+        used == 0 ? bytes : std::max(bytes, used);  // at least doubled: a frame is copied O(1) times a byte
     out_->resize(start_ + used + room);
     at_ = Start() + used;
     end_ = at_ + room;

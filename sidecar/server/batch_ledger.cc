@@ -6,11 +6,18 @@ using protocol::Kind;
 
 void BatchLedger::Sent(const protocol::FrameHead& head) {
   switch (head.kind) {
-    case Kind::kBatch: batches_.try_emplace(head.number); break;
-    case Kind::kCancel: Cancel(head.number); break;
+    case Kind::kBatch:
+      batches_.try_emplace(head.number);
+      break;
+    case Kind::kCancel:
+      Cancel(head.number);
+      break;
     case Kind::kValues:
-    case Kind::kRows: Answered(head.number); break;
-    default: break;
+    case Kind::kRows:
+      Answered(head.number);
+      break;
+    default:
+      break;
   }
 }
 

@@ -35,7 +35,8 @@ std::string Connection::Name() const {
   const std::string pid = worker_.pid > 0 ? StrCat("pid ", worker_.pid) : "unknown pid";
   if (worker_.id == WorkerId()) return StrCat("a connection (", pid, ")");
   const std::string name = worker_.hello.name.empty() ? "" : StrCat(" ", worker_.hello.name);
-  return StrCat("worker ", worker_.id.value(), name, " (", worker_.hello.language, worker_.hello.language.empty() ? "" : ", ", pid, ")");
+  return StrCat("worker ", worker_.id.value(), name, " (", worker_.hello.language,
+                worker_.hello.language.empty() ? "" : ", ", pid, ")");
 }
 
 void Connection::StartServing(const ConnectedWorker& worker, absl::Duration batch_deadline) {
@@ -79,7 +80,8 @@ void Connection::NoteSent(std::string_view frame, absl::Duration now) {
   if (!head.has_value()) return;
   ledger_.Sent(*head);
   if (head->kind == protocol::Kind::kGoodbye) goodbye_ = true;
-  if (head->kind == protocol::Kind::kBatch) pinged_at_ = absl::InfiniteDuration();  // the batch's deadline holds instead
+  if (head->kind == protocol::Kind::kBatch)
+    pinged_at_ = absl::InfiniteDuration();  // the batch's deadline holds instead
   // The worker may be deep in what was cancelled, and cannot answer before it is out of it.
   if (head->kind == protocol::Kind::kCancel) patient_until_ = now + batch_deadline_;
 }
@@ -123,9 +125,12 @@ Connection::Progress Connection::Write(absl::Duration now, size_t* bytes, bool* 
 
 Connection::Due Connection::CheckTime(absl::Duration now) {
   switch (phase_) {
-    case Phase::kGreeting: return now - accepted_at_ >= options_.hello_timeout ? Due::kDead : Due::kNothing;
-    case Phase::kLeaving: return now >= leave_by_ ? Due::kDead : Due::kNothing;
-    case Phase::kServing: break;
+    case Phase::kGreeting:
+      return now - accepted_at_ >= options_.hello_timeout ? Due::kDead : Due::kNothing;
+    case Phase::kLeaving:
+      return now >= leave_by_ ? Due::kDead : Due::kNothing;
+    case Phase::kServing:
+      break;
   }
   if (now < NextCheck()) return Due::kNothing;
   return pinged_at_ == absl::InfiniteDuration() ? Due::kPing : Due::kDead;
@@ -133,9 +138,12 @@ Connection::Due Connection::CheckTime(absl::Duration now) {
 
 absl::Duration Connection::NextCheck() const {
   switch (phase_) {
-    case Phase::kGreeting: return accepted_at_ + options_.hello_timeout;
-    case Phase::kLeaving: return leave_by_;
-    case Phase::kServing: break;
+    case Phase::kGreeting:
+      return accepted_at_ + options_.hello_timeout;
+    case Phase::kLeaving:
+      return leave_by_;
+    case Phase::kServing:
+      break;
   }
   if (ledger_.Busy()) return absl::InfiniteDuration();  // the batch's deadline is the engine's
   if (pinged_at_ != absl::InfiniteDuration()) return pinged_at_ + options_.dead_after;

@@ -18,8 +18,8 @@
 
 namespace millstream::server {
 
-// One socket connection: reading frames from it and writing queued ones to it without ever waiting, and when it is time to
-// speak to or give up on its peer. Used by the server's thread only, but for its outbox.
+// One socket connection: reading frames from it and writing queued ones to it without ever waiting, and when it is time
+// to speak to or give up on its peer. Used by the server's thread only, but for its outbox.
 class Connection {
  public:
   enum class Phase {
@@ -79,8 +79,8 @@ class Connection {
   bool waits_for_socket_ = false;
   BatchLedger ledger_;
 
-  absl::Duration heard_at_;             // last bytes from the peer
-  absl::Duration patient_until_;        // no PING before: a cancelled batch may still be on
+  absl::Duration heard_at_;       // last bytes from the peer
+  absl::Duration patient_until_;  // no PING before: a cancelled batch may still be on
   absl::Duration batch_deadline_;
   absl::Duration pinged_at_ = absl::InfiniteDuration();  // infinite: no PING is open
   absl::Duration leave_by_ = absl::InfiniteDuration();

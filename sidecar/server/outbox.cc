@@ -11,7 +11,8 @@ absl::Status Outbox::Add(std::string frame) {
   absl::MutexLock lock(&mutex_);
   if (bytes_ > 0 && bytes_ + frame.size() > max_bytes_) {
     refused_ = true;
-    return absl::ResourceExhaustedError(StrCat("the worker's queue holds ", bytes_, " bytes that it has not read, of at most ", max_bytes_));
+    return absl::ResourceExhaustedError(
+        StrCat("the worker's queue holds ", bytes_, " bytes that it has not read, of at most ", max_bytes_));
   }
   bytes_ += frame.size();
   frames_.push_back(std::move(frame));

@@ -11,8 +11,8 @@
 
 namespace millstream::server {
 
-// Frames on their way to one worker: any thread adds, the server's thread takes. Bounded in bytes: a frame counts from Add until
-// Written says so. Thread-safe.
+// Frames on their way to one worker: any thread adds, the server's thread takes. Bounded in bytes: a frame counts from
+// Add until Written says so. Thread-safe.
 class Outbox {
  public:
   explicit Outbox(size_t max_bytes) : max_bytes_(max_bytes) {}

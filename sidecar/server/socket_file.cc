@@ -24,9 +24,7 @@ constexpr int kBacklog = 64;
 constexpr int kLockAttempts = 200;
 constexpr auto kLockPause = std::chrono::milliseconds(10);
 
-absl::Status SystemError(int error, const std::string& what) {
-  return absl::ErrnoToStatus(error, what);
-}
+absl::Status SystemError(int error, const std::string& what) { return absl::ErrnoToStatus(error, what); }
 
 sockaddr_un AddressOf(const std::string& path) {
   sockaddr_un address{};
@@ -36,12 +34,15 @@ sockaddr_un AddressOf(const std::string& path) {
 }
 
 absl::Status CheckPath(const std::string& path) {
-  if (path.empty()) return absl::InvalidArgumentError("the path of the worker socket is empty; set MILLSTREAM_SOCKET or leave it out");
+  if (path.empty())
+    return absl::InvalidArgumentError("the path of the worker socket is empty; set MILLSTREAM_SOCKET or leave it out");
   if (path.size() > kMaxPathBytes) {
-    return absl::InvalidArgumentError(StrCat("worker socket ", path, ": the path has ", path.size(), " bytes, the operating system takes ",
-                                             kMaxPathBytes, "; choose a shorter one with MILLSTREAM_SOCKET"));
+    return absl::InvalidArgumentError(StrCat("worker socket ", path, ": the path has ", path.size(),
+                                             " bytes, the operating system takes ", kMaxPathBytes,
+                                             "; choose a shorter one with MILLSTREAM_SOCKET"));
   }
-  if (path.find('\0') != std::string::npos) return absl::InvalidArgumentError("the path of the worker socket contains a zero byte");
+  if (path.find('\0') != std::string::npos)
+    return absl::InvalidArgumentError("the path of the worker socket contains a zero byte");
   return absl::OkStatus();
 }
 
@@ -54,14 +55,17 @@ std::string FolderOf(const std::string& path) {
 absl::StatusOr<FileDescriptor> LockFolder(const std::string& path) {
   const std::string folder = FolderOf(path);
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return SystemError(errno, StrCat("worker socket ", path, ": its folder ", folder, " does not exist and cannot be made"));
+    return SystemError(errno,
+                       StrCat("worker socket ", path, ": its folder ", folder, " does not exist and cannot be made"));
   }
   FileDescriptor fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return SystemError(errno, StrCat("worker socket ", path, ": opening its folder ", folder));
   for (int attempt = 0; flock(fd.get(), LOCK_EX | LOCK_NB) != 0; ++attempt) {
-    if (errno != EWOULDBLOCK && errno != EINTR) return SystemError(errno, StrCat("worker socket ", path, ": locking its folder"));
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      return SystemError(errno, StrCat("worker socket ", path, ": locking its folder"));
     if (attempt == kLockAttempts) {
-      return absl::UnavailableError(StrCat("worker socket ", path, ": another process keeps the folder ", folder, " locked; stop it"));
+      return absl::UnavailableError(
+          StrCat("worker socket ", path, ": another process keeps the folder ", folder, " locked; stop it"));
     }
     std::this_thread::sleep_for(kLockPause);
   }
@@ -75,18 +79,22 @@ absl::Status RemoveStale(const std::string& path) {
     return errno == ENOENT ? absl::OkStatus() : SystemError(errno, StrCat("worker socket ", path));
   }
   if (!S_ISSOCK(info.st_mode)) {
-    return absl::FailedPreconditionError(
-        StrCat("worker socket ", path, ": something that is not a socket is there; move it away or choose another path with MILLSTREAM_SOCKET"));
+    return absl::FailedPreconditionError(StrCat(
+        "worker socket ", path,
+        ": something that is not a socket is there; move it away or choose another path with MILLSTREAM_SOCKET"));
   }
   FileDescriptor probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!probe.valid()) return SystemError(errno, "making a socket");
   const sockaddr_un address = AddressOf(path);
-  const bool refused = connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 && errno == ECONNREFUSED;
+  const bool refused =
+      connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 && errno == ECONNREFUSED;
   if (!refused) {  // connected, a full backlog (EAGAIN), or not ours to try: somebody may be there
     return absl::AlreadyExistsError(
-        StrCat("worker socket ", path, ": another process listens there; stop it or choose another path with MILLSTREAM_SOCKET"));
+        StrCat("worker socket ", path,
+               ": another process listens there; stop it or choose another path with MILLSTREAM_SOCKET"));
   }
-  if (unlink(path.c_str()) != 0 && errno != ENOENT) return SystemError(errno, StrCat("worker socket ", path, ": removing the stale one"));
+  if (unlink(path.c_str()) != 0 && errno != ENOENT)
+    return SystemError(errno, StrCat("worker socket ", path, ": removing the stale one"));
   return absl::OkStatus();
 }
 

@@ -32,12 +32,13 @@ class FileDescriptor {
 
 // A Unix socket that listens, and the file it is reached by.
 //
-// Listen takes over the path of a process that is gone (a socket on which nobody listens), and nothing else: not a file, not a
-// socket in use. Two processes that start at the same time cannot both succeed: they take turns by a lock on the folder.
+// Listen takes over the path of a process that is gone (a socket on which nobody listens), and nothing else: not a
+// file, not a socket in use. Two processes that start at the same time cannot both succeed: they take turns by a lock
+// on the folder.
 class ListeningSocket {
  public:
-  // `mode`: of the socket file. A missing folder (its last component only) is made with mode 0700. Errors name the path and
-  // the way out: InvalidArgument (too long, relative folder missing), AlreadyExists (somebody listens),
+  // `mode`: of the socket file. A missing folder (its last component only) is made with mode 0700. Errors name the path
+  // and the way out: InvalidArgument (too long, relative folder missing), AlreadyExists (somebody listens),
   // FailedPrecondition (something else is in the way), PermissionDenied and others of the operating system.
   static absl::StatusOr<ListeningSocket> Listen(const std::string& path, mode_t mode);
 

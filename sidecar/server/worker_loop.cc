@@ -26,7 +26,8 @@ constexpr absl::Duration kLongestWait = absl::Seconds(1);
 
 }  // namespace
 
-WorkerServer::Impl::Impl(WorkerServerOptions options, WorkerEvents* events, const Clock* clock, MetricsRegistry* metrics)
+WorkerServer::Impl::Impl(WorkerServerOptions options, WorkerEvents* events, const Clock* clock,
+                         MetricsRegistry* metrics)
     : options_(std::move(options)),
       events_(events),
       clock_(clock),
@@ -57,7 +58,8 @@ absl::Status WorkerServer::Impl::Start() {
 }
 
 void WorkerServer::Impl::Wake() {
-  if (awake_ || thread_id_.load() == std::this_thread::get_id()) return;  // the thread looks at its notes before it waits again
+  if (awake_ || thread_id_.load() == std::this_thread::get_id())
+    return;  // the thread looks at its notes before it waits again
   awake_ = true;
   const uint64_t one = 1;
   MS_CHECK(write(wake_.get(), &one, sizeof(one)) == sizeof(one));
@@ -65,11 +67,13 @@ void WorkerServer::Impl::Wake() {
 
 absl::Status WorkerServer::Impl::Send(WorkerId id, std::string frame) {
   if (frame.size() > options_.frame_cap + protocol::kFrameHeaderBytes) {
-    return absl::InvalidArgumentError(StrCat("a frame of ", frame.size(), " bytes is beyond the cap of ", options_.frame_cap));
+    return absl::InvalidArgumentError(
+        StrCat("a frame of ", frame.size(), " bytes is beyond the cap of ", options_.frame_cap));
   }
   absl::MutexLock lock(&mutex_);
   const auto outbox = outboxes_.find(id);
-  if (outbox == outboxes_.end()) return absl::NotFoundError(StrCat("worker ", id.value(), " is not connected any more"));
+  if (outbox == outboxes_.end())
+    return absl::NotFoundError(StrCat("worker ", id.value(), " is not connected any more"));
   MS_RETURN_IF_ERROR(outbox->second->Add(std::move(frame)));
   to_write_.push_back(id);
   Wake();
@@ -132,7 +136,8 @@ bool WorkerServer::Impl::Finished() {
     while (!connections_.empty()) {
       const auto& [token, connection] = *connections_.begin();
       const bool orderly = connection->goodbye() && !connection->reader().InsideFrame();
-      ReportEnd(*connection, protocol::kStopping, absl::CancelledError("cut: the sidecar ends and the worker did not leave in time"), orderly);
+      ReportEnd(*connection, protocol::kStopping,
+                absl::CancelledError("cut: the sidecar ends and the worker did not leave in time"), orderly);
       Remove(token);
     }
   }
@@ -142,14 +147,16 @@ bool WorkerServer::Impl::Finished() {
 int WorkerServer::Impl::WaitMillis() {
   {
     absl::MutexLock lock(&mutex_);
-    if (!to_write_.empty() || !to_close_.empty() || (stop_asked_ && !stopping_)) return 0;  // left by a callback or a timer
+    if (!to_write_.empty() || !to_close_.empty() || (stop_asked_ && !stopping_))
+      return 0;  // left by a callback or a timer
   }
   const absl::Duration now = Now();
   absl::Duration wait = kLongestWait;
   for (const auto& [token, connection] : connections_) wait = std::min(wait, connection->NextCheck() - now);
   wait = std::min(wait, listen_again_at_ - SystemClock().Monotonic());
   if (stopping_) wait = std::min(wait, stop_by_ - SystemClock().Monotonic());
-  return static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(std::max(wait, absl::ZeroDuration()), absl::Milliseconds(1))));
+  return static_cast<int>(
+      absl::ToInt64Milliseconds(absl::Ceil(std::max(wait, absl::ZeroDuration()), absl::Milliseconds(1))));
 }
 
 void WorkerServer::Impl::HandleEvent(Token token, uint32_t events) {
@@ -226,11 +233,12 @@ void WorkerServer::Impl::CheckTimers() {
       Remove(token);
     } else if (what == Connection::Due::kDead && connection->phase() == Connection::Phase::kGreeting) {
       Expel(token, *connection, protocol::kHelloTimeout,
-            StrCat("no whole HELLO within ", absl::FormatDuration(options_.hello_timeout), "; ", connection->reader().partial_bytes(),
-                   " bytes came"));
+            StrCat("no whole HELLO within ", absl::FormatDuration(options_.hello_timeout), "; ",
+                   connection->reader().partial_bytes(), " bytes came"));
     } else if (what == Connection::Due::kDead) {
       Expel(token, *connection, protocol::kUnresponsive,
-            StrCat("PING was not answered for ", absl::FormatDuration(options_.dead_after), " while the worker held no batch"));
+            StrCat("PING was not answered for ", absl::FormatDuration(options_.dead_after),
+                   " while the worker held no batch"));
     }
   }
 }

@@ -70,8 +70,8 @@ class WorkerServer::Impl {
   bool HandleFrame(Token token, Connection& connection, protocol::Frame frame);
   bool Greet(Token token, Connection& connection, protocol::Hello hello);
   bool HandleMessage(Token token, Connection& connection, InboundMessage message);
-  bool HandleVerdict(Token token, Connection& connection, BatchLedger::Verdict verdict, std::string_view kind, uint64_t seq,
-                     InboundMessage message);
+  bool HandleVerdict(Token token, Connection& connection, BatchLedger::Verdict verdict, std::string_view kind,
+                     uint64_t seq, InboundMessage message);
   // Writes what is queued. After it the connection may be gone.
   void WriteTo(Token token);
   void WatchForWriting(Token token, Connection& connection, bool watch);

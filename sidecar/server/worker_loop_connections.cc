@@ -46,7 +46,8 @@ void WorkerServer::Impl::Accept() {
     if (!fd.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;
-      LogWarning("accepting a worker failed; trying again", {{"error", absl::ErrnoToStatus(errno, "accept").ToString()}});
+      LogWarning("accepting a worker failed; trying again",
+                 {{"error", absl::ErrnoToStatus(errno, "accept").ToString()}});
       SetListening(false);
       listen_again_at_ = SystemClock().Monotonic() + kPauseWithoutDescriptors;
       return;
@@ -61,7 +62,8 @@ void WorkerServer::Impl::Accept() {
     auto& connection = connections_[token] = std::make_unique<Connection>(std::move(fd), peer, options_, Now());
     Watch(EPOLL_CTL_ADD, raw_fd, token, EPOLLIN);
     if (!options_.any_user && peer.uid != geteuid() && peer.uid != 0) {
-      Expel(token, *connection, protocol::kNotAllowed, StrCat("user ", peer.uid, " may not connect; the sidecar runs as user ", geteuid()));
+      Expel(token, *connection, protocol::kNotAllowed,
+            StrCat("user ", peer.uid, " may not connect; the sidecar runs as user ", geteuid()));
     }
   }
 }
@@ -74,7 +76,8 @@ void WorkerServer::Impl::MakeRoomForGreeting() {
     if (greeting++ == 0) oldest = token;
   }
   if (greeting < kMaxGreeting) return;
-  Expel(oldest, *Find(oldest), protocol::kHelloTimeout, StrCat("no HELLO yet, and ", kMaxGreeting, " newer connections wait as well"));
+  Expel(oldest, *Find(oldest), protocol::kHelloTimeout,
+        StrCat("no HELLO yet, and ", kMaxGreeting, " newer connections wait as well"));
 }
 
 void WorkerServer::Impl::ReadFrom(Token token) {
@@ -85,9 +88,12 @@ void WorkerServer::Impl::ReadFrom(Token token) {
     size_t bytes = 0;
     absl::Status error;
     switch (connection->Read(Now(), &bytes, &error)) {
-      case Progress::kWouldBlock: return;
-      case Progress::kClosed: return HandleEndOfStream(token, *connection, error);
-      case Progress::kMore: break;
+      case Progress::kWouldBlock:
+        return;
+      case Progress::kClosed:
+        return HandleEndOfStream(token, *connection, error);
+      case Progress::kMore:
+        break;
     }
     received_bytes_->Add(static_cast<double>(bytes));
     if (!HandleFrames(token, *connection)) return;
@@ -99,7 +105,8 @@ bool WorkerServer::Impl::HandleFrames(Token token, Connection& connection) {
     absl::StatusOr<std::optional<protocol::Frame>> frame = connection.reader().Next();
     if (!frame.ok()) {
       const bool too_large = absl::IsResourceExhausted(frame.status());
-      Expel(token, connection, too_large ? protocol::kFrameTooLarge : protocol::kBadFrame, std::string(frame.status().message()));
+      Expel(token, connection, too_large ? protocol::kFrameTooLarge : protocol::kBadFrame,
+            std::string(frame.status().message()));
       return false;
     }
     if (!frame->has_value()) return true;
@@ -124,7 +131,9 @@ bool WorkerServer::Impl::HandleFrame(Token token, Connection& connection, protoc
           StrCat("the first frame has to be HELLO, not ", protocol::KindName(static_cast<uint64_t>(head->kind))));
     return false;
   }
-  return HandleMessage(token, connection, {*std::move(message), std::move(frame.buffer), frame.payload.size() + protocol::kFrameHeaderBytes});
+  return HandleMessage(
+      token, connection,
+      {*std::move(message), std::move(frame.buffer), frame.payload.size() + protocol::kFrameHeaderBytes});
 }
 
 bool WorkerServer::Impl::Greet(Token token, Connection& connection, protocol::Hello hello) {
@@ -132,13 +141,16 @@ bool WorkerServer::Impl::Greet(Token token, Connection& connection, protocol::He
   if (version < std::max(hello.min_version, protocol::kMinVersion)) {
     const bool worker_is_older = hello.max_version < protocol::kMinVersion;
     Expel(token, connection, protocol::kVersionMismatch,
-          StrCat("the worker speaks protocol versions ", hello.min_version, " to ", hello.max_version, ", the sidecar ", protocol::kMinVersion,
-                 " to ", protocol::kMaxVersion, "; upgrade the ", worker_is_older ? "worker's SDK" : "sidecar"));
+          StrCat("the worker speaks protocol versions ", hello.min_version, " to ", hello.max_version, ", the sidecar ",
+                 protocol::kMinVersion, " to ", protocol::kMaxVersion, "; upgrade the ",
+                 worker_is_older ? "worker's SDK" : "sidecar"));
     return false;
   }
   if (connected_ >= options_.max_workers) {
     Expel(token, connection, protocol::kTooManyWorkers,
-          StrCat(options_.max_workers, " workers are connected, as many as sidecar.workers.max of the manifest allows; raise it or open fewer"));
+          StrCat(
+              options_.max_workers,
+              " workers are connected, as many as sidecar.workers.max of the manifest allows; raise it or open fewer"));
     return false;
   }
   ConnectedWorker worker{WorkerId(next_worker_++), NewSession(), std::move(hello), connection.worker().pid};
@@ -160,7 +172,8 @@ bool WorkerServer::Impl::Greet(Token token, Connection& connection, protocol::He
     outboxes_[worker.id] = connection.outbox();
     to_write_.push_back(worker.id);
   }
-  LogInfo("worker connected", {{"worker", connection.Name()}, {"sdk", worker.hello.sdk}, {"version", worker.hello.version}});
+  LogInfo("worker connected",
+          {{"worker", connection.Name()}, {"sdk", worker.hello.sdk}, {"version", worker.hello.version}});
   events_->OnConnected(worker);
   if (stopping_) {
     connection.NoteGoodbye();
@@ -197,18 +210,22 @@ bool WorkerServer::Impl::HandleMessage(Token token, Connection& connection, Inbo
     return true;
   }
   if (const auto* error = std::get_if<protocol::Error>(&message.message)) {
-    ReportEnd(connection, "WorkerError", absl::UnknownError(StrCat("the worker reported ", error->code, ": ", error->message)), false);
+    ReportEnd(connection, "WorkerError",
+              absl::UnknownError(StrCat("the worker reported ", error->code, ": ", error->message)), false);
     Remove(token);
     return false;
   }
   return true;  // PONG: that it came is all it says
 }
 
-bool WorkerServer::Impl::HandleVerdict(Token token, Connection& connection, BatchLedger::Verdict verdict, std::string_view kind,
-                                       uint64_t seq, InboundMessage message) {
+bool WorkerServer::Impl::HandleVerdict(Token token, Connection& connection, BatchLedger::Verdict verdict,
+                                       std::string_view kind, uint64_t seq, InboundMessage message) {
   switch (verdict) {
-    case BatchLedger::Verdict::kDeliver: events_->OnMessage(connection.worker().id, std::move(message)); return true;
-    case BatchLedger::Verdict::kDrop: return true;
+    case BatchLedger::Verdict::kDeliver:
+      events_->OnMessage(connection.worker().id, std::move(message));
+      return true;
+    case BatchLedger::Verdict::kDrop:
+      return true;
     case BatchLedger::Verdict::kUnknown:
       Expel(token, connection, protocol::kUnknownBatch,
             StrCat(kind, " for batch ", seq, ", which this session was not sent or has already answered"));
@@ -262,11 +279,14 @@ void WorkerServer::Impl::HandleEndOfStream(Token token, Connection& connection, 
   const bool orderly = connection.goodbye() && !cut;
   absl::Status status;
   if (cut) {
-    status = absl::UnavailableError(StrCat("the connection ended inside a frame, after ", reader.partial_bytes(), " bytes of it"));
+    status = absl::UnavailableError(
+        StrCat("the connection ended inside a frame, after ", reader.partial_bytes(), " bytes of it"));
   } else if (!error.ok()) {
     status = absl::UnavailableError(StrCat("the connection broke: ", std::string(error.message())));
   } else {
-    status = absl::UnavailableError(orderly ? "the worker left" : "the connection ended without GOODBYE: the worker stopped, crashed or was killed");
+    status = absl::UnavailableError(
+        orderly ? "the worker left"
+                : "the connection ended without GOODBYE: the worker stopped, crashed or was killed");
   }
   ReportEnd(connection, cut ? "Truncated" : orderly ? "Goodbye" : "Closed", status, orderly);
   Remove(token);
@@ -291,14 +311,19 @@ bool WorkerServer::Impl::MayLog() {
   return logged_++ < kLogLinesPerSecond;
 }
 
-void WorkerServer::Impl::ReportEnd(Connection& connection, const std::string& cause, const absl::Status& status, bool orderly) {
+void WorkerServer::Impl::ReportEnd(Connection& connection, const std::string& cause, const absl::Status& status,
+                                   bool orderly) {
   const bool served = connection.phase() == Phase::kServing;
   const bool silent = !served && cause == "Closed";  // came and went without a word: a probe
   const absl::Status named = Annotate(status, connection.Name());
   if (served) {
-    metrics_->GetCounter("millstream_worker_disconnects_total", "Workers that went away, by cause.", {{"cause", cause}})->Add();
+    metrics_->GetCounter("millstream_worker_disconnects_total", "Workers that went away, by cause.", {{"cause", cause}})
+        ->Add();
   } else {
-    metrics_->GetCounter("millstream_worker_refused_total", "Connections that never became a worker, by cause.", {{"cause", cause}})->Add();
+    metrics_
+        ->GetCounter("millstream_worker_refused_total", "Connections that never became a worker, by cause.",
+                     {{"cause", cause}})
+        ->Add();
   }
   if (!silent && MayLog()) {
     Log(orderly ? LogLevel::kInfo : LogLevel::kWarning, served ? "worker disconnected" : "connection refused",

@@ -35,7 +35,8 @@ class Recorder : public WorkerEvents {
   };
 
   absl::StatusOr<protocol::Welcome> OnHello(const ConnectedWorker& worker) override {
-    if (worker.hello.name == "unwanted") return absl::InvalidArgumentError("there is no input named \"x\"; inputs: orders");
+    if (worker.hello.name == "unwanted")
+      return absl::InvalidArgumentError("there is no input named \"x\"; inputs: orders");
     protocol::Welcome welcome;
     welcome.processor = "p";
     welcome.inputs = {{"orders", "orders-topic"}};
@@ -214,7 +215,8 @@ TEST_F(WorkerServerTest, GreetsAndPassesMessagesBothWays) {
   Deliver(worker, connected.id, 7);
   protocol::Result result = ResultOf(7);
   const std::string value(200'000, 'v');
-  result.outputs.push_back({.output = 0, .key = "k", .value = value, .timestamp_ms = 1, .headers = {}, .partition = {}});
+  result.outputs.push_back(
+      {.output = 0, .key = "k", .value = value, .timestamp_ms = 1, .headers = {}, .partition = {}});
   ASSERT_TRUE(worker.Send(result));
   auto messages = events_.WaitMessages(1);
   EXPECT_EQ(messages[0].first, connected.id);
@@ -679,7 +681,8 @@ TEST_F(WorkerServerTest, AnotherUserIsRefused) {
   close(answer[1]);
   std::string said;
   char bytes[1000];
-  for (ssize_t count; (count = read(answer[0], bytes, sizeof(bytes))) > 0;) said.append(bytes, static_cast<size_t>(count));
+  for (ssize_t count; (count = read(answer[0], bytes, sizeof(bytes))) > 0;)
+    said.append(bytes, static_cast<size_t>(count));
   close(answer[0]);
   int status = 0;
   waitpid(child, &status, 0);

@@ -2,7 +2,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-
 #include <nlohmann/json.hpp>
 
 #include "gtest/gtest.h"
@@ -24,7 +23,8 @@ TEST(FuzzCorpusTest, GoldenFrames) {
     SCOPED_TRACE(entry.path());
     const std::string hex = nlohmann::json::parse(ReadFile(entry.path()))["frame"];
     std::string frame;
-    for (size_t i = 0; i + 1 < hex.size(); i += 2) frame.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+    for (size_t i = 0; i + 1 < hex.size(); i += 2)
+      frame.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
     for (const char piece : {'\x00', '\x01', '\xff'}) FuzzProtocol(piece + frame);
     all += frame;
     ++count;

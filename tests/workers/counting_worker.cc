@@ -1,12 +1,12 @@
-// Counts records per key: state = count, one output per record with the new count. The worker of the throughput benchmark (it
-// does what the peers' benchmark program does) and of the fault tests.
+// Counts records per key: state = count, one output per record with the new count. The worker of the throughput
+// benchmark (it does what the peers' benchmark program does) and of the fault tests.
 //
 //   counting_worker [--input=in] [--output=out] [--store=counts] [--format=decimal|binary] [--parallel=4] [--workers=1]
 //                   [--delay-us=0] [--crash-key=KEY] [--hang-key=KEY] [--fail-key=KEY]
 //
-// An empty --output emits nothing; `binary` counts are 8 bytes, big-endian. --workers opens that many connections, each with
-// a thread. --delay-us sleeps in every handler call. The last three do so for every record of that key: abort the process,
-// never return, return an error.
+// An empty --output emits nothing; `binary` counts are 8 bytes, big-endian. --workers opens that many connections, each
+// with a thread. --delay-us sleeps in every handler call. The last three do so for every record of that key: abort the
+// process, never return, return an error.
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
@@ -35,7 +35,8 @@ absl::StatusOr<uint64_t> Parse(std::string_view text, bool binary) {
     return ReadBigEndian64(text);
   }
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size()) return absl::DataLossError("a stored count is not a number");
+  if (error != std::errc() || end != text.data() + text.size())
+    return absl::DataLossError("a stored count is not a number");
   return count;
 }
 
@@ -48,8 +49,10 @@ std::string_view Format(uint64_t count, bool binary, char (&buffer)[24]) {
 
 absl::Status Count(const Options& options, worker::Context& ctx) {
   if (ctx.key() == options.crash_key && options.crash_key.has_value()) std::abort();
-  while (ctx.key() == options.hang_key && options.hang_key.has_value()) std::this_thread::sleep_for(std::chrono::hours(1));
-  if (ctx.key() == options.fail_key && options.fail_key.has_value()) return absl::InternalError("told to fail for this key");
+  while (ctx.key() == options.hang_key && options.hang_key.has_value())
+    std::this_thread::sleep_for(std::chrono::hours(1));
+  if (ctx.key() == options.fail_key && options.fail_key.has_value())
+    return absl::InternalError("told to fail for this key");
   if (options.delay_us > 0) std::this_thread::sleep_for(std::chrono::microseconds(options.delay_us));
   const bool binary = options.format == "binary";
   worker::Store counts = ctx.State(options.store);

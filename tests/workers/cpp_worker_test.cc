@@ -248,7 +248,8 @@ TEST_F(CppWorkerTest, FailureClasses) {
     if (what == "throw") throw std::runtime_error("thrown");
     if (what == "decode") return absl::DataLossError("no JSON");
     if (what == "large value") return ctx.State("counts").Put(std::string(51, 'x'));
-    if (what == "large output") ctx.Emit("out", "k", std::string(100, 'x')).IgnoreError();  // fails the item all the same
+    if (what == "large output")
+      ctx.Emit("out", "k", std::string(100, 'x')).IgnoreError();  // fails the item all the same
     if (what == "time") return ctx.Emit("out", "k", "v", {.timestamp_ms = -1001, .headers = {}, .partition = {}});
     if (what == "store") return ctx.State("count").Get().status();
     if (what == "output") return ctx.Emit("nowhere", "k", "v");
@@ -257,11 +258,9 @@ TEST_F(CppWorkerTest, FailureClasses) {
     return absl::OkStatus();
   });
   const std::vector<std::tuple<std::string, std::string, std::string>> cases = {
-      {"throw", "Handler", "thrown"},          {"decode", "Decode", "no JSON"},
-      {"large value", "Output", "takes 50"},   {"large output", "Output", "takes 100"},
-      {"time", "Output", "-1001"},             {"store", "Handler", "counts, cold"},
-      {"output", "Output", "out, other"},      {"null key", "Handler", "no key"},
-      {"lookup", "Handler", "read only"},
+      {"throw", "Handler", "thrown"},          {"decode", "Decode", "no JSON"},   {"large value", "Output", "takes 50"},
+      {"large output", "Output", "takes 100"}, {"time", "Output", "-1001"},       {"store", "Handler", "counts, cold"},
+      {"output", "Output", "out, other"},      {"null key", "Handler", "no key"}, {"lookup", "Handler", "read only"},
   };
   uint64_t seq = 0;
   for (const auto& [value, failure_class, text] : cases) {
@@ -320,7 +319,8 @@ TEST_F(CppWorkerTest, AsksForWhatIsNotPrefetched) {
     auto again = ctx.State("cold").Get("elsewhere");  // answered from memory
     auto rate = ctx.State("rates").Get("EUR");
     auto own = ctx.State("counts").Get("a");  // the record's own key, by name
-    return ctx.Emit("other", StrCat(std::string(**again), "/", rate->has_value() ? "known" : "unknown"), StrCat(std::string(**own)));
+    return ctx.Emit("other", StrCat(std::string(**again), "/", rate->has_value() ? "known" : "unknown"),
+                    StrCat(std::string(**own)));
   });
   Send(BatchFrame(5, {{"a", "1"}}));
   const auto get = Expect<protocol::Get>();

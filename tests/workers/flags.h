@@ -24,7 +24,8 @@ class Flags {
     if (auto text = TakeText(name)) *value = std::atoi(text->c_str());
   }
   bool Done(const char* program) const {
-    for (const std::string& argument : left_) std::cerr << program << ": unknown argument " << argument << "; see the top of its source\n";
+    for (const std::string& argument : left_)
+      std::cerr << program << ": unknown argument " << argument << "; see the top of its source\n";
     return left_.empty();
   }
 

@@ -1,5 +1,5 @@
-// A worker that breaks the rules of the protocol, one rule per --mode. Fault tests start it in place of a real one and check
-// that nothing it does has an effect, and that the sidecar says what was wrong.
+// A worker that breaks the rules of the protocol, one rule per --mode. Fault tests start it in place of a real one and
+// check that nothing it does has an effect, and that the sidecar says what was wrong.
 //
 //   hostile_worker --mode=MODE [--key=KEY] [--times=N]
 //
@@ -28,9 +28,11 @@
 //   flood-get, flood-ping, flood-extend   requests without end, never reading an answer
 //   half-open        shuts its sending side down and keeps reading
 //   error            ERROR WorkerFailed with a message
-//   replay           first session: answers --times batches correctly with an output per record, keeping the frames, and
+//   replay           first session: answers --times batches correctly with an output per record, keeping the frames,
+//   and
 //                    disconnects before the last answer; second session: replays them all
-// Exit status: 0 when it did what the mode says (also when the sidecar cut it), 2 for a wrong command line, 3 without a sidecar.
+// Exit status: 0 when it did what the mode says (also when the sidecar cut it), 2 for a wrong command line, 3 without a
+// sidecar.
 #include <signal.h>
 #include <unistd.h>
 
@@ -140,7 +142,8 @@ class Victim {
   }
   static bool Ended(const protocol::SidecarMessage& message) {
     const auto* error = std::get_if<protocol::Error>(&message);
-    if (error != nullptr) std::cerr << "hostile_worker: the sidecar says " << error->code << ": " << error->message << "\n";
+    if (error != nullptr)
+      std::cerr << "hostile_worker: the sidecar says " << error->code << ": " << error->message << "\n";
     return error != nullptr || std::holds_alternative<protocol::Goodbye>(message);
   }
 

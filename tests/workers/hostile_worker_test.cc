@@ -1,5 +1,6 @@
-// hostile_worker against the real worker server: each mode is cut with the reason it deserves, and the server serves on. What only
-// the engine can see (a store or output that does not exist, more done than items) is tested with the engine.
+// hostile_worker against the real worker server: each mode is cut with the reason it deserves, and the server serves
+// on. What only the engine can see (a store or output that does not exist, more done than items) is tested with the
+// engine.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -124,12 +125,24 @@ class HostileWorkerTest : public ::testing::Test {
 
 TEST_F(HostileWorkerTest, EachModeIsCutWithItsReason) {
   const std::vector<std::pair<std::string, std::string>> modes = {
-      {"no-hello", "HelloTimeout"},       {"slow-hello", "HelloTimeout"},     {"old-version", "VersionMismatch"},
-      {"new-version", "VersionMismatch"}, {"result-first", "BadFrame"},       {"unknown-input", "Refused"},
-      {"exit-mid-batch", "without GOODBYE"}, {"wrong-seq", "UnknownBatch"},   {"twice", "UnknownBatch"},
-      {"oversized", "FrameTooLarge"},     {"beyond-cap", "FrameTooLarge"},    {"empty-frame", "BadFrame"},
-      {"truncated", "inside a frame"},    {"random", "BadFrame"},             {"flood-get", "Flood"},
-      {"flood-extend", "Flood"},          {"flood-ping", "NotReading"},       {"half-open", "without GOODBYE"},
+      {"no-hello", "HelloTimeout"},
+      {"slow-hello", "HelloTimeout"},
+      {"old-version", "VersionMismatch"},
+      {"new-version", "VersionMismatch"},
+      {"result-first", "BadFrame"},
+      {"unknown-input", "Refused"},
+      {"exit-mid-batch", "without GOODBYE"},
+      {"wrong-seq", "UnknownBatch"},
+      {"twice", "UnknownBatch"},
+      {"oversized", "FrameTooLarge"},
+      {"beyond-cap", "FrameTooLarge"},
+      {"empty-frame", "BadFrame"},
+      {"truncated", "inside a frame"},
+      {"random", "BadFrame"},
+      {"flood-get", "Flood"},
+      {"flood-extend", "Flood"},
+      {"flood-ping", "NotReading"},
+      {"half-open", "without GOODBYE"},
       {"error", "told to fail"},
   };
   for (const auto& [mode, reason] : modes) {
@@ -139,7 +152,8 @@ TEST_F(HostileWorkerTest, EachModeIsCutWithItsReason) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
     // Told once the end is noticed.
     const absl::Duration deadline = SystemClock().Monotonic() + absl::Seconds(10);
-    while (server_->FirstError().ok() && SystemClock().Monotonic() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    while (server_->FirstError().ok() && SystemClock().Monotonic() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     EXPECT_THAT(std::string(server_->FirstError().message()), HasSubstr(reason));
   }
   // A real worker is served as ever.

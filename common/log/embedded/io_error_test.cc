@@ -106,8 +106,8 @@ class IoErrors : public testing::Test {
     return Seen(*log);
   }
 
-  // The disk has room again. Mostly RocksDB goes on by itself; where it does not, the log says that it has to be opened again,
-  // or keeps naming the full disk, and that is done here. Returns a writer that can begin.
+  // The disk has room again. Mostly RocksDB goes on by itself; where it does not, the log says that it has to be opened
+  // again, or keeps naming the full disk, and that is done here. Returns a writer that can begin.
   std::unique_ptr<TransactionalWriter> AfterRoomWasMade(std::unique_ptr<TransactionalWriter> writer) {
     files_->Set(Mode::kHealthy);
     const absl::Duration until = SystemClock().Monotonic() + absl::Seconds(12);  // RocksDB looks for room every 5 s

@@ -49,7 +49,7 @@ struct Fault {
     kBefore,  // the call fails, and nothing has happened
     kAfter,   // it happens, and the caller gets the error: a lost answer
     kLater,   // the caller gets the error, and it happens at HappenNow or right before the next Init of the
-             // transactional id, as a request still on its way. Writer calls only
+              // transactional id, as a request still on its way. Writer calls only
   };
   When when = When::kBefore;
   // What the caller gets; see the makers below. OK: the call's own answer (for holds and delays).

@@ -35,9 +35,12 @@ Json HeadersJson(const std::vector<std::pair<std::string_view, MaybeView>>& head
 
 Json StateJson(const StateValue& value) {
   switch (value.what) {
-    case StateValue::What::kAbsent: return Json();
-    case StateValue::What::kValue: return BytesJson(value.value);
-    case StateValue::What::kNotPrefetched: return {{"notPrefetched", true}};
+    case StateValue::What::kAbsent:
+      return Json();
+    case StateValue::What::kValue:
+      return BytesJson(value.value);
+    case StateValue::What::kNotPrefetched:
+      return {{"notPrefetched", true}};
   }
   return Json();
 }
@@ -67,8 +70,15 @@ Json TopicsJson(const std::vector<NamedTopic>& topics) {
 }
 
 Json MessageJson(const Hello& m) {
-  return {{"kind", "HELLO"},        {"protocol", {m.min_version, m.max_version}}, {"sdk", m.sdk}, {"language", m.language}, {"version", m.version},
-          {"capabilities", m.capabilities}, {"inputs", OptionalJson(m.inputs)}, {"parallel", m.parallel}, {"name", m.name}};
+  return {{"kind", "HELLO"},
+          {"protocol", {m.min_version, m.max_version}},
+          {"sdk", m.sdk},
+          {"language", m.language},
+          {"version", m.version},
+          {"capabilities", m.capabilities},
+          {"inputs", OptionalJson(m.inputs)},
+          {"parallel", m.parallel},
+          {"name", m.name}};
 }
 
 Json MessageJson(const Welcome& m) {
@@ -78,12 +88,26 @@ Json MessageJson(const Welcome& m) {
   }
   Json stores = Json::array();
   for (const StoreInfo& store : m.stores) {
-    stores.push_back({{"name", store.name}, {"type", store.type}, {"prefetched", store.prefetched}, {"max_value_bytes", store.max_value_bytes}});
+    stores.push_back({{"name", store.name},
+                      {"type", store.type},
+                      {"prefetched", store.prefetched},
+                      {"max_value_bytes", store.max_value_bytes}});
   }
-  const Json limits = {{"frame", m.frame_cap}, {"deadline_ms", m.deadline_ms}, {"min_timestamp", m.min_timestamp_ms}, {"max_timestamp", m.max_timestamp_ms}};
-  return {{"kind", "WELCOME"}, {"protocol", m.version}, {"session", m.session}, {"processor", m.processor}, {"inputs", TopicsJson(m.inputs)},
-          {"outputs", outputs}, {"stores", stores}, {"joins", TopicsJson(m.joins)}, {"lookups", TopicsJson(m.lookups)},
-          {"capabilities", m.capabilities}, {"limits", limits}};
+  const Json limits = {{"frame", m.frame_cap},
+                       {"deadline_ms", m.deadline_ms},
+                       {"min_timestamp", m.min_timestamp_ms},
+                       {"max_timestamp", m.max_timestamp_ms}};
+  return {{"kind", "WELCOME"},
+          {"protocol", m.version},
+          {"session", m.session},
+          {"processor", m.processor},
+          {"inputs", TopicsJson(m.inputs)},
+          {"outputs", outputs},
+          {"stores", stores},
+          {"joins", TopicsJson(m.joins)},
+          {"lookups", TopicsJson(m.lookups)},
+          {"capabilities", m.capabilities},
+          {"limits", limits}};
 }
 
 Json MessageJson(const Open& m) { return {{"kind", "OPEN"}, {"task", m.task.value()}}; }
@@ -92,37 +116,55 @@ Json MessageJson(const Close& m) { return {{"kind", "CLOSE"}, {"task", m.task.va
 Json MessageJson(const Batch& m) {
   Json items = Json::array();
   for (const RecordItem& item : m.items) {
-    items.push_back({{"input", item.input}, {"offset", item.offset.value()}, {"timestamp", item.timestamp_ms},
-                     {"keyIndex", item.key_index < 0 ? Json() : Json(item.key_index)}, {"value", MaybeJson(item.value)},
-                     {"headers", HeadersJson(item.headers)}, {"attempt", item.attempt}});
+    items.push_back({{"input", item.input},
+                     {"offset", item.offset.value()},
+                     {"timestamp", item.timestamp_ms},
+                     {"keyIndex", item.key_index < 0 ? Json() : Json(item.key_index)},
+                     {"value", MaybeJson(item.value)},
+                     {"headers", HeadersJson(item.headers)},
+                     {"attempt", item.attempt}});
   }
   Json state = Json::object();
   for (const Batch::StoreState& store : m.state) {
     Json& values = state[std::to_string(store.store)] = Json::array();
     for (const StateValue& value : store.values) values.push_back(StateJson(value));
   }
-  return {{"kind", "BATCH"}, {"seq", m.seq}, {"task", m.task.value()}, {"flags", m.flags}, {"keys", KeysJson(m.keys)},
-          {"items", items}, {"state", state}, {"watermark", OptionalJson(m.watermark_ms)}};
+  return {{"kind", "BATCH"},          {"seq", m.seq},
+          {"task", m.task.value()},   {"flags", m.flags},
+          {"keys", KeysJson(m.keys)}, {"items", items},
+          {"state", state},           {"watermark", OptionalJson(m.watermark_ms)}};
 }
 
 Json MessageJson(const Result& m) {
   Json failure;
   if (m.failure.has_value()) {
-    failure = {{"class", m.failure->failure_class}, {"error", m.failure->error}, {"message", m.failure->message}, {"retriable", m.failure->retriable}};
+    failure = {{"class", m.failure->failure_class},
+               {"error", m.failure->error},
+               {"message", m.failure->message},
+               {"retriable", m.failure->retriable}};
   }
   Json outputs = Json::array();
   for (const OutputRecord& output : m.outputs) {
-    outputs.push_back({{"output", output.output}, {"key", MaybeJson(output.key)}, {"value", MaybeJson(output.value)},
-                       {"timestamp", OptionalJson(output.timestamp_ms)}, {"headers", HeadersJson(output.headers)},
+    outputs.push_back({{"output", output.output},
+                       {"key", MaybeJson(output.key)},
+                       {"value", MaybeJson(output.value)},
+                       {"timestamp", OptionalJson(output.timestamp_ms)},
+                       {"headers", HeadersJson(output.headers)},
                        {"partition", OptionalJson(output.partition)}});
   }
-  return {{"kind", "RESULT"}, {"seq", m.seq}, {"done", m.done}, {"failure", failure}, {"ops", OpsJson(m.ops, false)}, {"outputs", outputs}};
+  return {{"kind", "RESULT"},  {"seq", m.seq}, {"done", m.done}, {"failure", failure}, {"ops", OpsJson(m.ops, false)},
+          {"outputs", outputs}};
 }
 
 Json MessageJson(const Cancel& m) { return {{"kind", "CANCEL"}, {"seq", m.seq}}; }
 
 Json MessageJson(const Get& m) {
-  return {{"kind", "GET"}, {"seq", m.seq}, {"rid", m.rid}, {"store", m.store}, {"keys", KeysJson(m.keys)}, {"newOps", OpsJson(m.new_ops, true)}};
+  return {{"kind", "GET"},
+          {"seq", m.seq},
+          {"rid", m.rid},
+          {"store", m.store},
+          {"keys", KeysJson(m.keys)},
+          {"newOps", OpsJson(m.new_ops, true)}};
 }
 
 Json MessageJson(const Values& m) {
@@ -132,14 +174,27 @@ Json MessageJson(const Values& m) {
 }
 
 Json MessageJson(const Scan& m) {
-  return {{"kind", "SCAN"}, {"seq", m.seq}, {"rid", m.rid}, {"store", m.store}, {"from", MaybeJson(m.from)}, {"to", MaybeJson(m.to)},
-          {"limit", m.limit}, {"reverse", m.reverse}, {"cursor", MaybeJson(m.cursor)}, {"newOps", OpsJson(m.new_ops, true)}};
+  return {{"kind", "SCAN"},
+          {"seq", m.seq},
+          {"rid", m.rid},
+          {"store", m.store},
+          {"from", MaybeJson(m.from)},
+          {"to", MaybeJson(m.to)},
+          {"limit", m.limit},
+          {"reverse", m.reverse},
+          {"cursor", MaybeJson(m.cursor)},
+          {"newOps", OpsJson(m.new_ops, true)}};
 }
 
 Json MessageJson(const Rows& m) {
   Json rows = Json::array();
   for (const auto& [key, value] : m.rows) rows.push_back({{"key", BytesJson(key)}, {"value", BytesJson(value)}});
-  return {{"kind", "ROWS"}, {"seq", m.seq}, {"rid", m.rid}, {"rows", rows}, {"cursor", MaybeJson(m.cursor)}, {"error", OptionalJson(m.error)}};
+  return {{"kind", "ROWS"},
+          {"seq", m.seq},
+          {"rid", m.rid},
+          {"rows", rows},
+          {"cursor", MaybeJson(m.cursor)},
+          {"error", OptionalJson(m.error)}};
 }
 
 Json MessageJson(const Extend& m) { return {{"kind", "EXTEND"}, {"seq", m.seq}, {"done", m.done}}; }

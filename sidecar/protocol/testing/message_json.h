@@ -7,8 +7,8 @@
 
 namespace millstream::protocol {
 
-// A message as the JSON of tests/conformance/frames (see its README.md), keys sorted. For tests: slow, and complete, so that
-// equal text means equal messages.
+// A message as the JSON of tests/conformance/frames (see its README.md), keys sorted. For tests: slow, and complete, so
+// that equal text means equal messages.
 std::string ToJson(const WorkerMessage& message);
 std::string ToJson(const SidecarMessage& message);
 

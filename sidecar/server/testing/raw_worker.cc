@@ -74,7 +74,8 @@ absl::StatusOr<protocol::SidecarMessage> RawWorker::Receive(absl::Duration timeo
       return protocol::DecodeSidecarMessage(last_.payload);
     }
     const absl::Duration left = deadline - SystemClock().Monotonic();
-    if (left <= absl::ZeroDuration() || !WaitFor(fd_.get(), POLLIN, left)) return absl::DeadlineExceededError("no frame came");
+    if (left <= absl::ZeroDuration() || !WaitFor(fd_.get(), POLLIN, left))
+      return absl::DeadlineExceededError("no frame came");
     const std::span<char> space = reader_.Space();
     const ssize_t count = recv(fd_.get(), space.data(), space.size(), 0);
     if (count == 0 || (count < 0 && errno == ECONNRESET)) return absl::OutOfRangeError("the connection ended");
@@ -87,7 +88,8 @@ absl::StatusOr<protocol::Welcome> RawWorker::Greet(protocol::Hello hello) {
   if (!Send(hello)) return absl::UnavailableError("HELLO was not taken");
   MS_ASSIGN_OR_RETURN(protocol::SidecarMessage message, Receive());
   if (auto* welcome = std::get_if<protocol::Welcome>(&message)) return std::move(*welcome);
-  if (auto* error = std::get_if<protocol::Error>(&message)) return absl::PermissionDeniedError(error->code + ": " + error->message);
+  if (auto* error = std::get_if<protocol::Error>(&message))
+    return absl::PermissionDeniedError(error->code + ": " + error->message);
   return absl::InternalError("neither WELCOME nor ERROR");
 }
 

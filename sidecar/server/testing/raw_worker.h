@@ -13,7 +13,8 @@
 
 namespace millstream::server {
 
-// A worker for tests that does exactly what it is told, wrong things included. Every wait has a deadline. Not thread-safe.
+// A worker for tests that does exactly what it is told, wrong things included. Every wait has a deadline. Not
+// thread-safe.
 class RawWorker {
  public:
   static absl::StatusOr<RawWorker> Connect(const std::string& path);
