@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "common/base/protected_config.h"
 #include "common/base/strings.h"
 #include "common/spec/document.h"
 #include "common/spec/pattern.h"
@@ -106,6 +107,23 @@ TEST_F(CrdTest, EveryRuleIsBoundsOrMirroredOrATransition) {
   });
   std::vector<std::string> mirrored = MirroredRuleMessages();
   EXPECT_EQ(in_schema, std::set<std::string>(mirrored.begin(), mirrored.end()));
+}
+
+// The API server refuses the same properties of librdkafka as the code.
+TEST_F(CrdTest, TheProtectedPropertiesAreThoseOfTheTable) {
+  const Value* config = schema_->Find("properties", "spec", "properties", "kafka", "properties", "config");
+  ASSERT_NE(config, nullptr);
+  std::string names, families;
+  for (const ProtectedProperty& property : ProtectedProperties()) {
+    if (property.match == ProtectedProperty::Match::kName) {
+      StrAppend(&names, names.empty() ? "" : ", ", "'", property.name, "'");
+    } else {
+      const bool prefix = property.match == ProtectedProperty::Match::kPrefix;
+      StrAppend(&families, " && !k.", prefix ? "startsWith" : "endsWith", "('", property.name, "')");
+    }
+  }
+  EXPECT_EQ(StringIn(&ItemsIn(config, "x-kubernetes-validations")[0], "rule"),
+            StrCat("self.all(k, !(k in [", names, "])", families, ")"));
 }
 
 // A default object is checked by the rules on it before its own fields are defaulted, so it repeats their defaults.

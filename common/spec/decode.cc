@@ -109,6 +109,48 @@ OutputSpec DecodeOutput(const Value& value) {
   return output;
 }
 
+std::optional<SecretRef> SecretRefIn(const Value& map, std::string_view key) {
+  const Value* value = map.Find(key);
+  if (value == nullptr) return std::nullopt;
+  return SecretRef{Text(*value, "name"), Text(*value, "key")};
+}
+
+KafkaTlsSpec DecodeTls(const Value& value) {
+  KafkaTlsSpec tls;
+  tls.ca = SecretRefIn(value, "caSecretRef");
+  if (std::optional<SecretRef> config_map = SecretRefIn(value, "caConfigMapRef")) {
+    tls.ca = config_map;
+    tls.ca_is_config_map = true;
+  }
+  tls.certificate = SecretRefIn(value, "certSecretRef");
+  tls.key = SecretRefIn(value, "keySecretRef");
+  return tls;
+}
+
+KafkaSaslSpec DecodeSasl(const Value& value) {
+  KafkaSaslSpec sasl;
+  sasl.mechanism = EnumIn(
+      value, "mechanism",
+      {SaslMechanism::kPlain, SaslMechanism::kScramSha256, SaslMechanism::kScramSha512, SaslMechanism::kOauthBearer});
+  sasl.username = Text(value, "username");
+  sasl.username_ref = SecretRefIn(value, "usernameSecretRef");
+  sasl.password = SecretRefIn(value, "passwordSecretRef");
+  if (const Value* oauth = value.Find("oauth")) {
+    sasl.oauth = KafkaOauthSpec{Text(*oauth, "tokenEndpoint"), Text(*oauth, "clientId"),
+                                *SecretRefIn(*oauth, "clientSecretRef"), Text(*oauth, "scope")};
+  }
+  return sasl;
+}
+
+KafkaSpec DecodeKafka(const Value& value) {
+  KafkaSpec kafka;
+  kafka.bootstrap_servers = Text(value, "bootstrapServers");
+  kafka.config = PairsIn(&value, "config");
+  if (const Value* tls = value.Find("tls")) kafka.tls = DecodeTls(*tls);
+  if (const Value* sasl = value.Find("sasl")) kafka.sasl = DecodeSasl(*sasl);
+  return kafka;
+}
+
 void DecodePace(const Value& spec, StreamProcessorSpec& processor) {
   const Value& transaction = Block(spec, "transaction");
   processor.transaction.min_duration = DurationIn(transaction, "minDuration");
@@ -164,9 +206,7 @@ StreamProcessorSpec DecodeProcessor(const Document& document) {
   processor.group = Text(spec, "group");
   processor.guarantee =
       EnumIn(spec, "guarantee", {Guarantee::kExactlyOnce, Guarantee::kAtLeastOnce, Guarantee::kAtMostOnce});
-  if (const Value* kafka = spec.Find("kafka")) {
-    processor.kafka = {Text(*kafka, "bootstrapServers"), PairsIn(kafka, "config")};
-  }
+  if (const Value* kafka = spec.Find("kafka")) processor.kafka = DecodeKafka(*kafka);
   for (const Value& input : ItemsIn(&spec, "inputs")) processor.inputs.push_back(DecodeInput(input));
   for (const Value& store : ItemsIn(&spec, "stores")) processor.stores.push_back(DecodeStore(store));
   for (const Value& output : ItemsIn(&spec, "outputs")) processor.outputs.push_back(DecodeOutput(output));

@@ -101,6 +101,49 @@ TEST(Decoding, ReadsEveryKindOfValue) {
   EXPECT_EQ(spec.sidecar.log_level, LogLevel::kWarn);
 }
 
+TEST(Decoding, ReadsHowKafkaIsReached) {
+  const auto kafka = [](std::string_view blocks) {
+    return Parsed(StrCat("inputs: [{topic: t}], kafka: {bootstrapServers: 'k:9092', ", blocks, "}")).kafka;
+  };
+  EXPECT_FALSE(kafka("config: {}").tls.has_value());
+  EXPECT_FALSE(kafka("config: {}").sasl.has_value());
+  EXPECT_TRUE(kafka("tls: {}").tls.has_value());
+  EXPECT_FALSE(kafka("tls: {}").tls->ca.has_value());
+
+  KafkaSpec mutual = kafka(
+      "tls: {caSecretRef: {name: cluster-ca, key: ca.crt}, certSecretRef: {name: user, key: user.crt}, keySecretRef: "
+      "{name: user, key: user.key}}");
+  EXPECT_EQ(mutual.tls->ca, (SecretRef{"cluster-ca", "ca.crt"}));
+  EXPECT_FALSE(mutual.tls->ca_is_config_map);
+  EXPECT_EQ(mutual.tls->certificate, (SecretRef{"user", "user.crt"}));
+  EXPECT_EQ(mutual.tls->key, (SecretRef{"user", "user.key"}));
+  KafkaSpec map = kafka("tls: {caConfigMapRef: {name: m, key: k}}");
+  EXPECT_EQ(map.tls->ca, (SecretRef{"m", "k"}));
+  EXPECT_TRUE(map.tls->ca_is_config_map);
+
+  KafkaSpec scram =
+      kafka("sasl: {mechanism: SCRAM-SHA-256, username: me, passwordSecretRef: {name: user, key: password}}");
+  EXPECT_EQ(scram.sasl->mechanism, SaslMechanism::kScramSha256);
+  EXPECT_EQ(scram.sasl->username, "me");
+  EXPECT_FALSE(scram.sasl->username_ref.has_value());
+  EXPECT_EQ(scram.sasl->password, (SecretRef{"user", "password"}));
+  KafkaSpec plain = kafka(
+      "tls: {}, sasl: {mechanism: PLAIN, usernameSecretRef: {name: a, key: b}, passwordSecretRef: {name: c, key: d}}");
+  EXPECT_EQ(plain.sasl->mechanism, SaslMechanism::kPlain);
+  EXPECT_EQ(plain.sasl->username, "");
+  EXPECT_EQ(plain.sasl->username_ref, (SecretRef{"a", "b"}));
+
+  KafkaSpec oauth = kafka(
+      "tls: {}, sasl: {mechanism: OAUTHBEARER, oauth: {tokenEndpoint: 'https://id.example.com/token', clientId: c, "
+      "clientSecretRef: {name: a, key: b}, scope: kafka}}");
+  ASSERT_TRUE(oauth.sasl->oauth.has_value());
+  EXPECT_EQ(oauth.sasl->mechanism, SaslMechanism::kOauthBearer);
+  EXPECT_EQ(oauth.sasl->oauth->token_endpoint, "https://id.example.com/token");
+  EXPECT_EQ(oauth.sasl->oauth->client_id, "c");
+  EXPECT_EQ(oauth.sasl->oauth->client_secret, (SecretRef{"a", "b"}));
+  EXPECT_EQ(oauth.sasl->oauth->scope, "kafka");
+}
+
 TEST(InternalTopics, CarryTheConfigurationOfTheirKind) {
   StreamProcessorSpec spec = Parsed(
       "inputs: [{topic: t}], stores: [{name: a, changelog: {config: {x: '2', z: '3'}}}, {name: b, changelog: {enabled: "

@@ -105,6 +105,14 @@ void Warn(Document& document) {
         transaction->Find("timeout")->at, Child(Child(path, "transaction"), "timeout"),
         "brokers refuse more than transaction.max.timeout.ms, which is 15m unless they are told otherwise");
   }
+  const Value* kafka = spec->Find("kafka");
+  const Value* sasl = kafka == nullptr ? nullptr : kafka->Find("sasl");
+  std::optional<std::string_view> mechanism = StringIn(sasl, "mechanism");
+  if ((mechanism == "PLAIN" || mechanism == "OAUTHBEARER") && kafka->Find("tls") == nullptr) {
+    document.findings.Warning(sasl->Find("mechanism")->at, Child(Child(Child(path, "kafka"), "sasl"), "mechanism"),
+                              StrCat(*mechanism, " without kafka.tls sends the ",
+                                     mechanism == "PLAIN" ? "password" : "token", " in the clear: add tls: {}"));
+  }
 }
 
 void Inform(Document& document) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <functional>
 
+#include "common/base/protected_config.h"
 #include "common/base/strings.h"
 #include "common/spec/document.h"
 #include "common/spec/duration.h"
@@ -97,61 +98,13 @@ void CheckNoPassword(Document& document, std::string_view message) {
   }
 }
 
-// The property, and the field of the manifest that says the same; empty where Millstream alone decides.
-std::optional<std::string_view> WhoSets(std::string_view property) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 30> kOwn = {{
-      {"bootstrap.servers", "kafka.bootstrapServers"},
-      {"metadata.broker.list", "kafka.bootstrapServers"},
-      {"client.id", ""},
-      {"group.id", "group"},
-      {"group.instance.id", ""},
-      {"group.protocol", ""},
-      {"group.remote.assignor", ""},
-      {"group.protocol.type", ""},
-      {"partition.assignment.strategy", ""},
-      {"session.timeout.ms", "membership.sessionTimeout"},
-      {"heartbeat.interval.ms", "membership.heartbeatInterval"},
-      {"max.poll.interval.ms", ""},
-      {"transactional.id", ""},
-      {"transaction.timeout.ms", "transaction.timeout"},
-      {"enable.idempotence", "guarantee"},
-      {"enable.gapless.guarantee", "guarantee"},
-      {"acks", "guarantee"},
-      {"request.required.acks", "guarantee"},
-      {"isolation.level", "guarantee"},
-      {"enable.auto.commit", ""},
-      {"enable.auto.offset.store", ""},
-      {"auto.commit.enable", ""},
-      {"auto.commit.interval.ms", ""},
-      {"auto.offset.reset", "inputs[].startFrom"},
-      {"offset.store.method", ""},
-      {"offset.store.path", ""},
-      {"enable.partition.eof", ""},
-      {"partitioner", "outputs[].partitioner"},
-      {"security.protocol", "kafka.tls and kafka.sasl"},
-      {"plugin.library.paths", ""},
-  }};
-  for (const auto& [own, field] : kOwn) {
-    if (own == property) return field;
-  }
-  if (property == "allow.auto.create.topics") return "outputs[].create";
-  for (std::string_view prefix : {"sasl.", "enable.sasl."}) {
-    if (property.starts_with(prefix)) return "kafka.sasl";
-  }
-  for (std::string_view prefix : {"ssl.", "enable.ssl."}) {
-    if (property.starts_with(prefix)) return "kafka.tls";
-  }
-  return std::nullopt;
-}
-
 void CheckKafkaConfig(Document& document, std::string_view message) {
   for (const Block& config : Blocks(document, {"kafka", "config"})) {
     for (const Member& property : config.value->members) {
-      std::optional<std::string_view> field = WhoSets(property.key);
-      if (!field) continue;
-      std::string way_out = field->empty() ? "leave it out" : StrCat("use spec.", *field);
+      const ProtectedProperty* refused = FindProtectedProperty(property.key);
+      if (refused == nullptr) continue;
       document.findings.Error(Judge::kCel, property.key_at, Child(config.path, property.key),
-                              StrCat(message, "; ", way_out));
+                              StrCat(message, "; ", WayOut(*refused)));
     }
   }
 }
@@ -238,9 +191,8 @@ const std::vector<MirroredRule>& FieldRules() {
       {"set exactly one of username and usernameSecretRef", CheckUserName},
       {"passwordSecretRef is needed by this mechanism", CheckPassword},
       {"username and password do not belong to mechanism OAUTHBEARER: use oauth", CheckNoPassword},
-      {"config must not hold properties that Millstream sets itself: ids, guarantee, offsets, and what kafka.tls, "
-       "kafka.sasl and "
-       "membership say",
+      {"config must not hold properties that Millstream sets itself: ids, guarantee, offsets, memory, and what "
+       "kafka.tls, kafka.sasl and membership say",
        CheckKafkaConfig},
       {"time is needed by type Timestamp and belongs to no other type", CheckStartFrom},
       {"advance must not be above size: records between two windows would be in none", CheckWindowAdvance},

@@ -90,6 +90,20 @@ std::string_view ToString(LogLevel value) {
   return "?";
 }
 
+std::string_view ToString(SaslMechanism value) {
+  switch (value) {
+    case SaslMechanism::kPlain:
+      return "PLAIN";
+    case SaslMechanism::kScramSha256:
+      return "SCRAM-SHA-256";
+    case SaslMechanism::kScramSha512:
+      return "SCRAM-SHA-512";
+    case SaslMechanism::kOauthBearer:
+      return "OAUTHBEARER";
+  }
+  return "?";
+}
+
 std::string StreamProcessorSpec::OwnerStamp(std::string_view cluster_name) const {
   return StrCat(cluster_name, "/", name_space, "/", name);
 }

@@ -24,6 +24,7 @@ enum class StoreBackend { kDisk, kMemory };
 enum class FailureAction { kStop, kSkip, kDeadLetter };
 enum class DeletionPolicy { kRetain, kDelete };
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
+enum class SaslMechanism { kPlain, kScramSha256, kScramSha512, kOauthBearer };
 
 // The words of the manifest: "ExactlyOnce", "Murmur2", ...
 std::string_view ToString(Guarantee value);
@@ -32,6 +33,7 @@ std::string_view ToString(StoreBackend value);
 std::string_view ToString(FailureAction value);
 std::string_view ToString(DeletionPolicy value);
 std::string_view ToString(LogLevel value);
+std::string_view ToString(SaslMechanism value);
 
 // Properties of a topic as Kafka names them, in a stable order.
 using TopicConfig = std::map<std::string, std::string>;
@@ -125,9 +127,37 @@ struct ContainerSpec {
   std::vector<std::pair<std::string, std::string>> env;
 };
 
+// A key of a Secret or ConfigMap in the processor's namespace. Outside of a cluster it is the file
+// <secrets folder>/<name>/<key>.
+struct SecretRef {
+  std::string name, key;
+  friend bool operator==(const SecretRef&, const SecretRef&) = default;
+};
+
+struct KafkaTlsSpec {
+  std::optional<SecretRef> ca;  // unset: the authorities of the system
+  bool ca_is_config_map = false;
+  std::optional<SecretRef> certificate, key;  // both or none
+};
+
+struct KafkaOauthSpec {
+  std::string token_endpoint, client_id;
+  SecretRef client_secret;
+  std::string scope;  // may be empty
+};
+
+struct KafkaSaslSpec {
+  SaslMechanism mechanism = SaslMechanism::kScramSha512;
+  std::string username;  // empty: from `username_ref`
+  std::optional<SecretRef> username_ref, password;
+  std::optional<KafkaOauthSpec> oauth;  // with kOauthBearer, and only then
+};
+
 struct KafkaSpec {
   std::string bootstrap_servers;  // empty: the manifest has no kafka block and runs on the embedded log only
-  std::map<std::string, std::string> config;  // extra librdkafka properties
+  std::map<std::string, std::string> config;  // extra librdkafka properties; none is protected (protected_config.h)
+  std::optional<KafkaTlsSpec> tls;            // unset: no encryption
+  std::optional<KafkaSaslSpec> sasl;
 };
 
 struct MembershipSpec {
