@@ -1,4 +1,5 @@
-# Every third-party library, once. All of them are packages of Debian 12, Debian 13 and Ubuntu 24.04 (see tools/packages).
+# Every third-party library, once. All of them are packages of Debian 12, Debian 13 and Ubuntu 24.04 (see tools/packages), librdkafka
+# only where it is new enough (tools/dev/librdkafka.sh).
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -13,6 +14,23 @@ pkg_check_modules(JEMALLOC REQUIRED IMPORTED_TARGET jemalloc)
 find_library(ROCKSDB_LIBRARY rocksdb REQUIRED)
 add_library(millstream_rocksdb INTERFACE)
 target_link_libraries(millstream_rocksdb INTERFACE ${ROCKSDB_LIBRARY})
+# librdkafka >= 2.8: the system's, else the one of the cache folder, built there first if it is missing.
+execute_process(COMMAND bash ${CMAKE_SOURCE_DIR}/tools/dev/librdkafka.sh OUTPUT_VARIABLE RDKAFKA_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE
+  COMMAND_ERROR_IS_FATAL ANY)
+add_library(millstream_rdkafka INTERFACE)
+add_library(millstream::rdkafka ALIAS millstream_rdkafka)
+if(RDKAFKA_ROOT STREQUAL "system")
+  pkg_check_modules(RDKAFKA REQUIRED IMPORTED_TARGET rdkafka>=2.8)
+  target_link_libraries(millstream_rdkafka INTERFACE PkgConfig::RDKAFKA)
+else()
+  find_package(CURL REQUIRED)
+  find_package(ZLIB REQUIRED)
+  pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
+  pkg_check_modules(LZ4 REQUIRED IMPORTED_TARGET liblz4)
+  target_include_directories(millstream_rdkafka SYSTEM INTERFACE ${RDKAFKA_ROOT}/include)
+  target_link_libraries(millstream_rdkafka INTERFACE ${RDKAFKA_ROOT}/lib/librdkafka.a CURL::libcurl ZLIB::ZLIB PkgConfig::ZSTD PkgConfig::LZ4
+    OpenSSL::SSL OpenSSL::Crypto Threads::Threads m ${CMAKE_DL_LIBS})
+endif()
 if(MILLSTREAM_TESTS)
   find_package(GTest REQUIRED)
   find_package(benchmark REQUIRED)

@@ -7,11 +7,14 @@ use_ccache() {
   mkdir -p "$CCACHE_DIR"
 }
 
+. "$ROOT/tools/dev/librdkafka.sh"
+
 # build_in FOLDER "CMAKE OPTIONS" TARGET...
 build_in() {
   local folder=$1 options=$2
   shift 2
   use_ccache
+  need_librdkafka >/dev/null
   mkdir -p "$folder"
   # shellcheck disable=SC2086  # options are words
   if ! cmake -S "$ROOT" -B "$folder" -G Ninja $options >"$folder/configure.log" 2>&1; then
