@@ -44,7 +44,7 @@ check "a program without a closing line" "0 passed, 1 failed;exit 1;" "$(driver 
 check "several parts" "4 passed, 1 failed;exit 1;" "$(driver "good bad")"
 check "an unknown part" "*exit 1;" "$(driver nothing)"
 
-packages() { MILLSTREAM_RELEASE=$1 bash -c '. tools/dev/lib.sh; . tools/dev/packages.sh; MS_ASSUME_NO_COMMANDS=1 listed_packages build test data lint' | tr '\n' ' '; }
+packages() { MILLSTREAM_RELEASE=$1 bash -c '. tools/dev/lib.sh; . tools/dev/packages.sh; MS_ASSUME_NO_COMMANDS=1 listed_packages build test kafka data lint' | tr '\n' ' '; }
 check "Debian 12 gets clang 14" "*clang-14 libclang-rt-14-dev *npm*" "$(packages debian-12)"
 check "Debian 13 gets its own clang" "*clang libclang-rt-dev *npm*" "$(packages debian-13)"
 check "Ubuntu 24.04 gets its own clang" "*clang libclang-rt-18-dev *npm*" "$(packages ubuntu-24.04)"
