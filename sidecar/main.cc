@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "common/base/clock.h"
@@ -54,6 +56,16 @@ LogLevel LevelOf(spec::LogLevel level) {
   return LogLevel::kInfo;
 }
 
+// Says what a person should know and had not been told yet: each kind of condition when it begins.
+void ReportConditions(const host::SidecarStatus& status, std::set<std::string>* told) {
+  std::set<std::string> now;
+  for (const host::Condition& condition : status.conditions) {
+    now.insert(condition.reason);
+    if (!told->contains(condition.reason)) LogWarning(condition.reason, {{"detail", condition.message}});
+  }
+  *told = std::move(now);
+}
+
 int Run(const Options& options) {
   const LogFormat format = options.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
   SetLogging(LogLevel::kInfo, format);
@@ -74,7 +86,11 @@ int Run(const Options& options) {
   if (!stack.ok()) return Fail(stack.status());
   LogInfo("the sidecar runs", {{"processor", manifest->processor.QualifiedName()}, {"socket", options.socket}});
 
-  while (interrupted == 0) poll(nullptr, 0, 1000);  // ends early with a signal
+  std::set<std::string> told;
+  while (interrupted == 0) {
+    poll(nullptr, 0, 1000);  // ends early with a signal
+    ReportConditions((*stack)->processors().front().sidecar->Status(), &told);
+  }
   const absl::Duration deadline = SystemClock().Monotonic() + absl::Seconds(options.grace);
   (*stack)->BeginDrain(absl::Seconds(options.grace));
   while (!(*stack)->drained() && SystemClock().Monotonic() < deadline + absl::Seconds(1)) poll(nullptr, 0, 20);

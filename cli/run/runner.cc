@@ -27,8 +27,8 @@ constexpr int kPollMilliseconds = 100;
 constexpr absl::Duration kWatchInterval = absl::Milliseconds(500);
 // Between SIGTERM and SIGKILL, once everything is committed.
 constexpr absl::Duration kWorkerGrace = absl::Seconds(3);
-// A worker that was cut off and is alive connects again within milliseconds; a frozen one never does.
-constexpr absl::Duration kSilentGrace = absl::Seconds(3);
+// The whole program, when none of its processes that could be named was the one that hangs.
+constexpr absl::Duration kSilentGrace = absl::Seconds(4);  // beyond LostWorkers::kGrace
 
 LogLevel LevelOf(const std::vector<spec::Manifest>& manifests, bool verbose) {
   if (verbose) return LogLevel::kInfo;
@@ -210,7 +210,10 @@ void Runner::ReplaceHangingWorkers(absl::Duration now) {
   for (size_t i = 0; i < workers_.size(); ++i) {
     Worker& worker = workers_[i];
     const pid_t pid = worker.process->running() ? worker.process->pid() : -1;
-    if (stack_->processors()[i].sidecar->Status().engine.workers > 0) {
+    const host::SidecarStatus status = stack_->processors()[i].sidecar->Status();
+    ReplaceHangingProcesses(worker, status.hanging_workers);
+    if (!worker.killed.empty()) worker.silent_since.reset();  // their successors need a moment
+    if (status.engine.workers > 0) {
       worker.connected_pid = pid;
       worker.silent_since.reset();
     } else if (pid < 0 || pid != worker.connected_pid) {
@@ -225,6 +228,22 @@ void Runner::ReplaceHangingWorkers(absl::Duration now) {
       worker.process->Replace();
     }
   }
+}
+
+void Runner::ReplaceHangingProcesses(Worker& worker, const std::vector<server::LostWorker>& hanging) {
+  std::set<pid_t> killed;
+  for (const server::LostWorker& lost : hanging) {
+    const pid_t pid = static_cast<pid_t>(lost.pid);
+    // One that is not ours to kill (in a container, say) is named by the condition.
+    if (!worker.process->Includes(pid)) continue;
+    if (!worker.killed.contains(pid)) {
+      screen_.Print(StrCat(worker.processor, ": the worker (pid ", pid,
+                           ") lost its connection and does not come back: it hangs; killed, starts again"));
+      worker.process->ReplaceOne(pid);
+    }
+    killed.insert(pid);
+  }
+  worker.killed = std::move(killed);
 }
 
 int Runner::Loop() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,7 @@ class Runner {
     // Connected with this process id at some time; and since when that process runs without a connection.
     pid_t connected_pid = -1;
     std::optional<absl::Duration> silent_since;
+    std::set<pid_t> killed;  // of those that hang now
   };
 
   absl::StatusOr<std::vector<spec::Manifest>> ReadManifests();
@@ -69,8 +71,10 @@ class Runner {
   void Wait();
   void LookAtFiles(absl::Duration now);
   // Ends workers that lost their connection and do not come back: they hang, and a hanging program never restarts
-  // itself.
+  // itself. Of a program with several processes those that hang (the program starts them again), or the program when
+  // none is connected any more.
   void ReplaceHangingWorkers(absl::Duration now);
+  void ReplaceHangingProcesses(Worker& worker, const std::vector<server::LostWorker>& hanging);
   int Drain();
   // SIGTERM, then SIGKILL.
   void EndWorkers();

@@ -177,6 +177,16 @@ void WorkerProcess::Signal(int number) {
   if (running()) kill(-pid_, number);
 }
 
+bool WorkerProcess::Includes(pid_t pid) const { return running() && pid > 0 && getpgid(pid) == pid_; }
+
+void WorkerProcess::ReplaceOne(pid_t pid) {
+  if (pid == pid_) {
+    Replace();
+  } else if (Includes(pid)) {
+    kill(pid, SIGKILL);
+  }
+}
+
 void WorkerProcess::Restart(absl::Duration now) {
   restarting_ = true;
   pause_ = absl::ZeroDuration();

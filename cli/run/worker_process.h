@@ -58,6 +58,10 @@ class WorkerProcess {
   void Kill();
   // SIGKILL for a program that hangs; Service starts it again after the usual pause.
   void Replace() { Signal(SIGKILL); }
+  // The process or one it started, as long as that stays in its group.
+  bool Includes(pid_t pid) const;
+  // SIGKILL for one of several processes of the program, which starts it again by itself (or ends). Needs Includes.
+  void ReplaceOne(pid_t pid);
 
  private:
   struct Stream {

@@ -82,6 +82,14 @@ std::vector<std::string> InputTopics(const spec::StreamProcessorSpec& spec) {
   return topics;
 }
 
+std::string HangingMessage(const server::LostWorker& lost, absl::Duration now) {
+  const std::string name = lost.name.empty() ? "" : StrCat(" ", lost.name);
+  return StrCat("the worker process", name, lost.pid > 0 ? StrCat(" (pid ", lost.pid, ")") : std::string(),
+                " was cut off ", absl::FormatDuration(absl::Trunc(now - lost.since, absl::Seconds(1))), " ago (",
+                lost.cause, "), did not end and does not connect again: it hangs. The others go on without it; ",
+                lost.pid > 0 ? StrCat("end it with kill -9 ", lost.pid) : std::string("restart its container"));
+}
+
 class SidecarImpl : public Sidecar, private ActionHandler, private group::MembershipEvents {
  public:
   SidecarImpl(SidecarOptions options, log::Log* log, store::StateEnvironment* environment,
@@ -276,6 +284,10 @@ SidecarStatus SidecarImpl::Status() const {
          .message = StrCat("no worker for ", absl::FormatDuration(absl::Trunc(*alone, absl::Seconds(1))),
                            "; expected on ", workers_.socket_path(),
                            status.worker_error.empty() ? "" : "; the last one: ", status.worker_error)});
+  }
+  status.hanging_workers = workers_.Hanging();
+  for (const server::LostWorker& lost : status.hanging_workers) {
+    status.conditions.push_back({.reason = "WorkerHangs", .message = HangingMessage(lost, clock_->Monotonic())});
   }
   if (status.engine.commits_wait && status.stuck_calls > 0) {
     status.conditions.push_back({.reason = "CommitsWait",

@@ -17,6 +17,7 @@
 #include "sidecar/host/memory_budget.h"
 #include "sidecar/host/task_opener.h"
 #include "sidecar/host/topics.h"
+#include "sidecar/server/lost_workers.h"
 #include "sidecar/server/query_backend.h"
 #include "sidecar/store/state_environment.h"
 
@@ -41,7 +42,7 @@ struct SidecarOptions {
 
 // Something a person should know, in the words of the operator's conditions.
 struct Condition {
-  std::string reason;   // WorkerNotConnected, CommitsWait, TaskStopped
+  std::string reason;   // WorkerNotConnected, WorkerHangs, CommitsWait, TaskStopped
   std::string message;  // with the way out
 };
 
@@ -51,6 +52,8 @@ struct SidecarStatus {
   std::vector<RestoreReport> restores;
   std::vector<Condition> conditions;
   std::string worker_error;  // the first connection that ended badly
+  // Each is a condition as well. Whoever started them and may should kill them.
+  std::vector<server::LostWorker> hanging_workers;
   int stuck_calls = 0;
 };
 

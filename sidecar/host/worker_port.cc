@@ -16,6 +16,7 @@ WorkerPort::WorkerPort(const server::WorkerServerOptions& server_options, const 
       clock_(clock),
       sink_(sink),
       alone_since_(clock->Monotonic()),
+      lost_(clock),
       server_(server_options, this, clock, metrics) {}
 
 void WorkerPort::Send(engine::SendToWorker send) {
@@ -66,6 +67,11 @@ std::optional<absl::Duration> WorkerPort::AloneFor() const {
   return clock_->Monotonic() - alone_since_;
 }
 
+std::vector<server::LostWorker> WorkerPort::Hanging() const {
+  absl::MutexLock lock(&mutex_);
+  return lost_.Hanging();
+}
+
 absl::StatusOr<protocol::Welcome> WorkerPort::OnHello(const server::ConnectedWorker& worker) {
   return engine::WelcomeFor(*engine_options_, worker.hello);
 }
@@ -74,6 +80,7 @@ void WorkerPort::OnConnected(const server::ConnectedWorker& worker) {
   {
     absl::MutexLock lock(&mutex_);
     ++workers_;
+    lost_.Connected(worker);
   }
   sink_->Post(engine::WorkerConnected{.worker = worker.id.value(), .hello = worker.hello});
 }
@@ -89,6 +96,7 @@ void WorkerPort::OnDisconnected(server::WorkerId id, const absl::Status& cause, 
   {
     absl::MutexLock lock(&mutex_);
     kept_.erase(id);
+    lost_.Disconnected(id, cause, orderly);
     if (--workers_ == 0) alone_since_ = clock_->Monotonic();
   }
   sink_->Post(engine::WorkerDisconnected{.worker = id.value(), .cause = cause, .orderly = orderly});

@@ -4,6 +4,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -11,6 +12,7 @@
 #include "common/base/clock.h"
 #include "sidecar/engine/engine.h"
 #include "sidecar/host/event_sink.h"
+#include "sidecar/server/lost_workers.h"
 #include "sidecar/server/worker_server.h"
 
 namespace millstream::host {
@@ -37,6 +39,8 @@ class WorkerPort : public server::WorkerEvents {
   std::optional<absl::Duration> AloneFor() const;
   // What to repair first: the cause of the first connection that ended badly since a worker last worked. OK: none.
   absl::Status FirstError() const { return server_.FirstError(); }
+  // Worker programs that were cut off, live on and do not come back.
+  std::vector<server::LostWorker> Hanging() const;
 
   absl::StatusOr<protocol::Welcome> OnHello(const server::ConnectedWorker& worker) override;
   void OnConnected(const server::ConnectedWorker& worker) override;
@@ -57,6 +61,7 @@ class WorkerPort : public server::WorkerEvents {
       ABSL_GUARDED_BY(mutex_);  // of those whose queue is full
   int workers_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration alone_since_ ABSL_GUARDED_BY(mutex_);
+  server::LostWorkers lost_ ABSL_GUARDED_BY(mutex_);
   server::WorkerServer server_;  // last: its thread uses the rest
 };
 

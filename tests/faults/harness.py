@@ -56,6 +56,19 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def children_of(parent):
+    """The process ids of the children that are running, in no order."""
+    found = []
+    for status in pathlib.Path("/proc").glob("[0-9]*/status"):
+        try:
+            line = re.search(r"^PPid:\s+(\d+)", status.read_text(), re.M)
+        except OSError:
+            continue
+        if line and int(line.group(1)) == parent:
+            found.append(int(status.parent.name))
+    return found
+
+
 class Rig:
     """One processor on one data folder."""
 
@@ -120,16 +133,8 @@ class Rig:
         return self.process is not None and self.process.poll() is None
 
     def worker_pids(self):
-        """The running worker processes of this run."""
-        found = []
-        for status in pathlib.Path("/proc").glob("[0-9]*/status"):
-            try:
-                parent = re.search(r"^PPid:\s+(\d+)", status.read_text(), re.M)
-            except OSError:
-                continue
-            if self.process and parent and int(parent.group(1)) == self.process.pid:
-                found.append(int(status.parent.name))
-        return found
+        """The worker programs of this run that are running."""
+        return children_of(self.process.pid) if self.process else []
 
     def signal_worker(self, number):
         for pid in wait_until(self.worker_pids, lambda: f"no worker runs\n{self.log()[-2000:]}"):

@@ -14,6 +14,7 @@ import millstream
 
 app = millstream.App()
 MODE = os.environ.get("LEDGER_MODE", "")
+PROCESSES = int(os.environ.get("LEDGER_PROCESSES", "1"))
 FLAG = os.environ.get("LEDGER_FLAG", "")  # a file that exists once the misbehaviour has happened
 
 
@@ -65,4 +66,4 @@ def handle(ctx, record):
 
 
 if __name__ == "__main__":
-    app.run()
+    app.run(processes=PROCESSES)

@@ -1,11 +1,13 @@
 """The user program dies, freezes, ends or never comes: nothing is lost or doubled, and the product says what is wrong."""
 
 import os
+import re
 import signal
+import sys
 
 import pytest
 
-from harness import BIN, wait_until
+from harness import HERE, children_of, wait_until
 
 
 @pytest.mark.parametrize("trouble", ["kill-once", "exit-once", "fail-once"])
@@ -27,6 +29,61 @@ def test_frozen_worker_is_replaced_after_the_deadline(rig):
     r.wait_log("deadline")
     r.wait_log("it hangs")
     r.finish()
+
+
+def three_workers(r, program):
+    """Waits until `program` (a process id) runs three worker processes and all are connected; returns their process ids."""
+
+    def connected():
+        found = children_of(program)
+        return len(found) == 3 and re.search(r"^millstream_workers_connected\D* 3$", str(r.http("/metrics")[1]), re.M) and found
+
+    return set(wait_until(connected, lambda: f"no three workers, but {children_of(program)}\n{r.log()[-2000:]}"))
+
+
+def test_one_of_several_processes_freezes_and_is_replaced(rig):
+    r = rig(deadline="1s")
+    r.start(extra_env={"LEDGER_PROCESSES": "3"})
+    (program,) = wait_until(r.worker_pids, "no worker runs")
+    before = three_workers(r, program)
+    r.produce(100)
+    r.produce(1, trouble="stop-once")
+    r.produce(300)
+    r.wait_outputs(401)  # the others take over its tasks
+    frozen = int(r.wait_log(r"worker \(pid (\d+)\) .*it hangs; killed")[1])
+    assert frozen in before
+    after = three_workers(r, program)
+    assert frozen not in after and before - {frozen} < after, (before, frozen, after)
+    assert r.worker_pids() == [program], "the program itself was not ended"
+    r.produce(100)
+    r.finish()
+
+
+def test_one_that_is_not_ours_to_kill_is_named(rig):
+    """A program that left our process group, as one in a container would be: its owner has to know which process it is."""
+    r = rig(deadline="1s", worker=["setsid", "--wait", sys.executable, HERE / "ledger_worker.py"])
+    r.start(extra_env={"LEDGER_PROCESSES": "3"})
+    (setsid,) = wait_until(r.worker_pids, "no worker runs")
+    (program,) = wait_until(lambda: children_of(setsid), "setsid starts nothing")
+    try:
+        before = three_workers(r, program)
+        r.produce(100)
+        r.produce(1, trouble="stop-once")
+        r.produce(300)
+        r.wait_outputs(401)
+        frozen = int(r.wait_log(r"WorkerHangs: .*\(pid (\d+)\).*it hangs")[1])
+        assert f"kill -9 {frozen}" in r.log()
+        assert set(children_of(program)) == before
+        os.kill(frozen, signal.SIGKILL)
+        assert frozen not in three_workers(r, program)
+        r.produce(100)
+        r.finish()
+    finally:
+        for pid in [program, *children_of(program)]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
 
 
 def test_killed_at_any_time(rig, seed):
@@ -99,5 +156,3 @@ def test_hanging_record_goes_to_the_dead_letters(rig):
     r.start()
     r.finish(skipped=set(poison))
     assert len(r.consume("default.totals-dead-letter")) == 1
-
-
