@@ -4,8 +4,8 @@
 need_packages build
 build_programs
 status=0
-# Fault tests have a part of their own.
-ctest --test-dir "$BUILD" --output-on-failure -j "$(cores)" --label-exclude faults \
+# Fault tests and tests that need a Kafka broker have parts of their own.
+ctest --test-dir "$BUILD" --output-on-failure -j "$(cores)" --label-exclude "^(faults|kafka)$" \
   --test-output-size-passed 4000000 --test-output-size-failed 4000000 --output-junit "$SCRATCH/ctest.xml" || status=$?
 python3 tools/dev/junit.py ctest "$SCRATCH/ctest.xml" "$MS_RESULTS"
 exit $status
