@@ -1,6 +1,7 @@
 #include "common/log/embedded/compaction.h"
 
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -134,25 +135,35 @@ class Compactor {
   absl::Status Rewrite(const SegmentRef& ref) {
     segment_ = ref.segment;
     bool anything_left = false;
-    BatchCursor cursor = core_.storage->NewCursor(ref.segment, partition_.uid);
-    for (cursor.SeekAtOrBefore(0); cursor.Valid(); cursor.Next()) {
+    for (std::optional<int64_t> from = 0; from;) {
+      MS_ASSIGN_OR_RETURN(from, MergeSome(*from, &anything_left));
+      MS_RETURN_IF_ERROR(Write());
+    }
+    if (!anything_left) emptied_segments_.push_back(ref.segment);
+    return absl::OkStatus();
+  }
+
+  // Merges batches of the segment until there is enough to write. Returns where to go on; nullopt at the end.
+  absl::StatusOr<std::optional<int64_t>> MergeSome(int64_t from, bool* anything_left) {
+    BatchCursor cursor = core_.storage->NewCursor(segment_, partition_.uid);
+    for (cursor.SeekAtOrBefore(from); cursor.Valid(); cursor.Next()) {
+      if (cursor.base() < from) continue;
       if (cursor.base() >= learned_to_) {
-        anything_left = true;
+        *anything_left = true;
         break;
       }
       if (core_.stopping) return absl::CancelledError("compaction stopped");
       MS_ASSIGN_OR_RETURN(BatchReader batch, Parse(cursor));
       if (!MergeTakes(batch.header(), cursor.base())) {
-        anything_left = FlushMerge() || anything_left;
-        if (set_.bytes() >= kMostWriteBytes) MS_RETURN_IF_ERROR(Write());
+        *anything_left = FlushMerge() || *anything_left;
+        if (set_.bytes() >= kMostWriteBytes) return cursor.base();
       }
       AddToMerge(&batch, cursor.base(), static_cast<int64_t>(cursor.value().size()));
       MS_RETURN_IF_ERROR(batch.status());
     }
     MS_RETURN_IF_ERROR(cursor.status());
-    anything_left = FlushMerge() || anything_left;
-    if (!anything_left) emptied_segments_.push_back(ref.segment);
-    return Write();
+    *anything_left = FlushMerge() || *anything_left;
+    return std::nullopt;
   }
 
   bool MergeTakes(const BatchHeader& header, int64_t base) const {

@@ -111,10 +111,10 @@ absl::Status EndLeftOver(Core& core, Producer* producer, absl::Duration deadline
     case Producer::State::kOpen:
       return AbortNow(core, producer);
     case Producer::State::kUnwritten:
-      MS_RETURN_IF_ERROR(core.storage->Recover());
+      MS_RETURN_IF_ERROR(core.storage->Heal());
       return AbortNow(core, producer);
     case Producer::State::kUnsynced: {
-      MS_RETURN_IF_ERROR(core.storage->Recover());
+      MS_RETURN_IF_ERROR(core.storage->Heal());
       absl::MutexLock lock(&core.state_mutex);
       Settle(core, producer, /*commit=*/true);
       return absl::OkStatus();

@@ -33,8 +33,8 @@ struct Producer {
     kIdle,
     kOpen,        // records or offsets have been appended
     kCommitting,  // markers written, sync under way
-    kUnwritten,   // writing the markers failed: whether they are on disk is known after Storage::Recover
-    kUnsynced,    // markers written, sync failed: they are on disk after Storage::Recover
+    kUnwritten,   // writing the markers failed: they are not on disk after Storage::Heal
+    kUnsynced,    // markers written, sync failed: they are on disk after Storage::Heal
   };
 
   std::string transactional_id;

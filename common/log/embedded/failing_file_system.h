@@ -4,6 +4,8 @@
 #include <rocksdb/file_system.h>
 
 #include <atomic>
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,7 +16,15 @@ namespace millstream::log::embedded {
 // disk, as a full one does. For tests only.
 class FailingFileSystem : public rocksdb::FileSystemWrapper {
  public:
-  enum class Mode { kHealthy, kDiskFull, kWritesFail, kSyncsFail };
+  enum class Mode {
+    kHealthy,
+    kDiskFull,
+    kTablesFull,  // no room for tables, while the write-ahead log still finds some
+    kWritesFail,
+    kWritesFailLate,  // all bytes are written, and yet the write fails
+    kSyncsFail,
+    kSyncsLose,  // and what was written since the last sync is gone
+  };
 
   FailingFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
   const char* Name() const override { return "FailingFileSystem"; }
@@ -29,6 +39,12 @@ class FailingFileSystem : public rocksdb::FileSystemWrapper {
     if (status.ok()) *result = std::make_unique<File>(this, name, std::move(file));
     return status;
   }
+  rocksdb::IOStatus GetFreeSpace(const std::string& path, const rocksdb::IOOptions& options, uint64_t* free,
+                                 rocksdb::IODebugContext* debug) override {
+    const rocksdb::IOStatus status = FileSystemWrapper::GetFreeSpace(path, options, free, debug);
+    if (mode_ == Mode::kDiskFull) *free = 0;
+    return status;
+  }
 
  private:
   class File : public rocksdb::FSWritableFileOwnerWrapper {
@@ -39,18 +55,26 @@ class FailingFileSystem : public rocksdb::FileSystemWrapper {
     rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
                              rocksdb::IODebugContext* debug) override {
       rocksdb::IOStatus failure = system_->WriteFailure(name_);
-      if (failure.ok()) return FSWritableFileOwnerWrapper::Append(data, options, debug);
-      FSWritableFileOwnerWrapper::Append(rocksdb::Slice(data.data(), data.size() / 2), options, debug)
-          .PermitUncheckedError();
-      return failure;
+      const size_t goes_through =
+          failure.ok() || system_->mode_ == Mode::kWritesFailLate ? data.size() : data.size() / 2;
+      rocksdb::IOStatus status =
+          FSWritableFileOwnerWrapper::Append(rocksdb::Slice(data.data(), goes_through), options, debug);
+      written_ += goes_through;
+      return failure.ok() ? status : failure;
     }
     rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
                              const rocksdb::DataVerificationInfo&, rocksdb::IODebugContext* debug) override {
       return Append(data, options, debug);
     }
     rocksdb::IOStatus Sync(const rocksdb::IOOptions& options, rocksdb::IODebugContext* debug) override {
-      if (system_->mode_ == Mode::kSyncsFail) return rocksdb::IOStatus::IOError("sync of " + name_, "injected");
-      return FSWritableFileOwnerWrapper::Sync(options, debug);
+      const bool loses = system_->mode_ == Mode::kSyncsLose;
+      if (loses) std::filesystem::resize_file(name_, synced_);
+      if (loses || system_->mode_ == Mode::kSyncsFail)
+        return rocksdb::IOStatus::IOError("sync of " + name_, "injected");
+      const uint64_t written = written_;
+      rocksdb::IOStatus status = FSWritableFileOwnerWrapper::Sync(options, debug);
+      if (status.ok()) synced_ = written;
+      return status;
     }
     rocksdb::IOStatus Fsync(const rocksdb::IOOptions& options, rocksdb::IODebugContext* debug) override {
       return Sync(options, debug);
@@ -59,11 +83,17 @@ class FailingFileSystem : public rocksdb::FileSystemWrapper {
    private:
     FailingFileSystem* const system_;
     const std::string name_;
+    std::atomic<uint64_t> written_ = 0, synced_ = 0;
   };
 
   rocksdb::IOStatus WriteFailure(const std::string& name) const {
-    if (mode_ == Mode::kDiskFull) return rocksdb::IOStatus::NoSpace("write of " + name, "injected");
-    if (mode_ == Mode::kWritesFail) return rocksdb::IOStatus::IOError("write of " + name, "injected");
+    const Mode mode = mode_;
+    if (mode == Mode::kDiskFull || (mode == Mode::kTablesFull && name.ends_with(".sst"))) {
+      return rocksdb::IOStatus::NoSpace("write of " + name, "injected");
+    }
+    if (mode == Mode::kWritesFail || mode == Mode::kWritesFailLate) {
+      return rocksdb::IOStatus::IOError("write of " + name, "injected");
+    }
     return rocksdb::IOStatus::OK();
   }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/clock.h"
+#include "common/base/log_line.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 
@@ -12,6 +14,13 @@ namespace {
 // A poll gives way after so much scanned without a visible record (aborted stretches), so that Wake and others get a
 // turn.
 constexpr int64_t kMostBytesScanned = 8 << 20;
+
+// After a read that may succeed later.
+constexpr absl::Duration kRetryPause = absl::Milliseconds(20);
+
+bool IsTransient(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+}
 
 int64_t CostOf(const Record& record) {
   int64_t cost = sizeof(Record) + record.headers.size() * sizeof(Header);
@@ -35,7 +44,8 @@ struct EmbeddedReader::Source : public PartitionWatcher {
   int64_t end_reported_at = -1;
   bool paused = false;
   bool failed = false;
-  bool queued = false;  // guarded by reader->mutex_
+  bool troubled = false;  // the last read failed and is repeated
+  bool queued = false;    // guarded by reader->mutex_
 };
 
 // What the log's state says about a source at one moment.
@@ -190,6 +200,22 @@ void EmbeddedReader::Fail(Source* source, absl::Status status, std::vector<Reade
   events->push_back(PartitionFailed{source->partition->name, std::move(status)});
 }
 
+// Whatever was read is read again: the source queues up behind the others.
+void EmbeddedReader::RetryLater(Source* source, int64_t position, const absl::Status& status) {
+  source->position = position;
+  if (!std::exchange(source->troubled, true)) {
+    LogWarning("read failed, it is tried again",
+               {{"from", source->partition->name.ToString()}, {"error", status.message()}});
+  }
+  MarkReady(source);
+  absl::MutexLock lock(&mutex_);
+  const absl::Duration until = SystemClock().Monotonic() + kRetryPause;
+  for (absl::Duration left = kRetryPause; !woken_ && left > absl::ZeroDuration();) {
+    ready_or_woken_.WaitWithTimeout(&mutex_, left);
+    left = until - SystemClock().Monotonic();
+  }
+}
+
 int64_t EmbeddedReader::Serve(Source* source, int64_t limit, std::vector<ReaderEvent>* events) {
   const TopicPartition& name = source->partition->name;
   const auto check = [&](const View& view, int64_t position) {
@@ -206,6 +232,8 @@ int64_t EmbeddedReader::Serve(Source* source, int64_t limit, std::vector<ReaderE
   int64_t bytes = 0;
   if (source->position < view.end) {
     absl::Status status = ReadRecords(source, view, limit, &read, &bytes);
+    if (IsTransient(status)) return RetryLater(source, started_at, status), 0;
+    source->troubled = false;
     // Retention or deletion may have come between: what was read then may lack its beginning.
     view = Look(*source);
     status.Update(check(view, started_at));

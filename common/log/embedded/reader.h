@@ -46,6 +46,7 @@ class EmbeddedReader : public Reader {
   absl::Status ReadRecords(Source* source, const View& view, int64_t limit, RecordsRead* read, int64_t* bytes);
   // Takes the records of one batch; false when the limit was reached within it.
   bool TakeBatch(Source* source, int64_t base, int64_t limit, BatchReader* batch, RecordsRead* read, int64_t* bytes);
+  void RetryLater(Source* source, int64_t position, const absl::Status& status);
   void Fail(Source* source, absl::Status status, std::vector<ReaderEvent>* events);
 
   Core* const core_;

@@ -71,13 +71,16 @@ class BatchCursor {
 
 // The database under the embedded log. Records lie under (segment, partition, base offset), everything else ("meta")
 // under keys of its own. The segment, a number that grows with the whole log, comes first: what is appended sorts
-// behind what is there, so RocksDB moves old files down its levels without rewriting them. Thread-safe.
+// behind what is there, so RocksDB moves old files down its levels without rewriting them. Thread-safe; one Write at a
+// time (Core::write_mutex).
 //
-// After a failed write RocksDB refuses further ones. Every Write and Sync then first tries to make it writable again,
-// at most every 100 ms: that succeeds when a full disk has space again. Other errors of writes and syncs leave the
-// state of files in doubt; after one the log can be read but takes no writes until it is opened again. Errors:
-// RESOURCE_EXHAUSTED disk full; DATA_LOSS damage, naming the file; INTERNAL no writes until it is opened again;
-// UNAVAILABLE other I/O errors.
+// After a failed write or sync, here or in the background, it can only be read, until one of the following calls finds
+// that it can be healed: then it is closed, opened again from its files, and goes on. That is tried at most every 100
+// ms, and for a fifth of the time. Healed, it has exactly the writes that returned OK, all of them on the disk: a
+// write that failed has not happened, a write whose Sync failed has. Cursors must not be held while something is
+// written. Errors: RESOURCE_EXHAUSTED disk full; UNAVAILABLE other I/O errors, all of these until healed; DATA_LOSS
+// damage, naming the file; INTERNAL it cannot be healed, since files are damaged or the disk has lost what was written:
+// it can be read but takes no writes until the process starts again.
 class Storage {
  public:
   static absl::StatusOr<std::unique_ptr<Storage>> Open(const StorageOptions& options);
@@ -88,8 +91,9 @@ class Storage {
   virtual absl::Status Write(WriteSet& set) = 0;
   // Everything written before is on the disk when it returns OK. May run beside Write.
   virtual absl::Status Sync() = 0;
-  // Makes the database writable after a failure, at once; afterwards everything in it is on the disk.
-  virtual absl::Status Recover() = 0;
+  // OK if nothing has failed since it was opened or healed, else tries to heal: what a failed Write or Sync has come to
+  // is certain after OK.
+  virtual absl::Status Heal() = 0;
 
   virtual BatchCursor NewCursor(uint32_t segment, uint32_t partition) = 0;
   // All meta entries whose key starts with `prefix`, in order; stops at the first error of `visit` and returns it.
