@@ -105,6 +105,8 @@ rocksdb::DBOptions DatabaseOptions(const StateEnvironment::Impl& environment) {
   options.allow_concurrent_memtable_write = false;  // one writer
   options.enable_write_thread_adaptive_yield = false;
   options.bytes_per_sync = 1 << 20;
+  options.max_bgerror_resume_count = 0;                // see failure()
+  options.manifest_preallocation_size = 64 << 10;  // with 4 MiB per task, tasks alone would fill a small disk
   // Background statistics would cost a thread and a wake-up per database.
   options.stats_dump_period_sec = 0;
   options.stats_persist_period_sec = 0;
@@ -192,7 +194,7 @@ void Database::Close() {
 
 absl::Status Database::failure() const { return FromRocks(listener_->failure(), "write", path_); }
 
-absl::Status Database::Write(rocksdb::WriteBatch batch, int64_t bytes) {
+absl::Status Database::Write(rocksdb::WriteBatch&& batch, int64_t bytes) {
   MS_RETURN_IF_ERROR(failure());
   const rocksdb::Status written = db_->Write(WithoutWal(), &batch);
   if (!written.ok()) return FromRocks(written, "write", path_);

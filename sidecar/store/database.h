@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,8 +40,8 @@ class Database {
   const std::string& path() const { return path_; }
 
   // Writes the batch as a whole. `bytes` is what it counts for unflushed_bytes. After an error nothing of it is
-  // visible.
-  absl::Status Write(rocksdb::WriteBatch batch, int64_t bytes);
+  // visible, and the batch is as it was.
+  absl::Status Write(rocksdb::WriteBatch&& batch, int64_t bytes);
   // Everything written so far is on disk when it returns OK.
   absl::Status Flush();
   // Starts a flush unless one is under way. Like Flush, does nothing once closed.
@@ -50,9 +49,9 @@ class Database {
   // Why this database takes no more writes: a flush or manifest write failed (full disk). Reads still see everything.
   // OK while all is well. RocksDB could be told to resume, but its recovery (7.8) together with atomic flush now and
   // then waits for ever, or forgets what it reports as flushed. So the way out is Close, Open again, and Write of what
-  // TakeUnflushed gives.
+  // is in unflushed().
   absl::Status failure() const;
-  std::deque<UnflushedLedger::Entry> TakeUnflushed() { return ledger_->Take(); }
+  UnflushedLedger* unflushed() { return ledger_.get(); }
   // Waits for flushes under way and lets go of the files. Nothing but the two above may be called after it.
   void Close();
   // Empties a family that has rows. After an error the database can only be closed.

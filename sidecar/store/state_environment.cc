@@ -105,19 +105,17 @@ std::vector<std::shared_ptr<Database>> StateEnvironment::Impl::ByUnflushedBytes(
   return databases;
 }
 
-absl::Status StateEnvironment::Impl::MakeRoom() {
-  if (!Above(kSoftFraction)) return absl::OkStatus();
-  const auto databases = ByUnflushedBytes();
-  if (!Above(1)) {
-    if (!databases.empty()) databases.front()->FlushInBackground();
-    return absl::OkStatus();
+void StateEnvironment::Impl::MakeRoom() {
+  if (!Above(kSoftFraction)) return;
+  const bool wait = Above(1);
+  // Each at most once: what is above the bound after that is held by reads under way, or by a full disk, and ends with
+  // them.
+  for (const auto& database : ByUnflushedBytes()) {
+    if (!database->failure().ok()) continue;
+    if (!wait) return database->FlushInBackground();
+    database->Flush().IgnoreError();
+    if (!Above(1)) return;
   }
-  // Each at most once: what is above the bound after that is held by reads under way and ends with them.
-  for (const auto& database : databases) {
-    MS_RETURN_IF_ERROR(database->Flush());
-    if (!Above(1)) break;
-  }
-  return absl::OkStatus();
 }
 
 StateEnvironment::StateEnvironment(const StateMemory& memory) : impl_(std::make_unique<Impl>(memory)) {}

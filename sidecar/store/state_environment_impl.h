@@ -25,8 +25,9 @@ struct StateEnvironment::Impl {
   explicit Impl(const StateMemory& memory);
 
   // Called before a write: starts a flush of the largest database above the soft bound; above the hard one waits for
-  // it. Fails only if that flush fails (disk full).
-  absl::Status MakeRoom();
+  // it. A database whose flush fails (disk full) refuses its own next write and nobody else's: what it holds stays,
+  // and the others are kept small beside it.
+  void MakeRoom();
   void Register(const std::shared_ptr<Database>& database);
 
   const int64_t memtable_bytes;

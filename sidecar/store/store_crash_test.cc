@@ -1,5 +1,6 @@
 // kill -9 at random times and at the worst ones: what is on disk afterwards is one earlier batch in whole.
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +38,12 @@ class Writer {
     }
     close(ends[1]);
     output_ = ends[0];
+  }
+
+  // Until it has flushed something for the first time.
+  void AwaitFirstFlush() {
+    pollfd waiting{output_, POLLIN, 0};
+    EXPECT_EQ(poll(&waiting, 1, 30'000), 1) << "the writer does not get to its first flush";
   }
 
   // Kills it after `patience`, unless it dies by itself, and returns the last batch it knew to be flushed.
@@ -93,6 +100,8 @@ TEST_F(Crash, KilledAtRandomTimes) {
   int64_t last = 0;
   for (int round = 0; round < 30 && !HasFailure(); ++round) {
     Writer writer(folder_.path(), plan_.seed, "");
+    // Mostly some time after the first sign of work, sometimes while it still opens the store.
+    if (random() % 4 != 0) writer.AwaitFirstFlush();
     const int64_t flushed = writer.Finish(std::chrono::milliseconds(10 + random() % 120));
     const int64_t number = CheckPrefix();
     EXPECT_GE(number, flushed) << "a flushed batch was lost in round " << round;

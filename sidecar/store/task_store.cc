@@ -1,7 +1,7 @@
 #include "sidecar/store/task_store.h"
 
 #include <algorithm>
-#include <deque>
+#include <atomic>
 #include <filesystem>
 #include <numeric>
 #include <system_error>
@@ -73,6 +73,9 @@ class RocksTaskStore : public TaskStore {
   // well.
   absl::Status Revive();
   absl::Status Reopen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(database_mutex_);
+  absl::Status NotOpen() const ABSL_SHARED_LOCKS_REQUIRED(database_mutex_);
+  // Before reads, if there is no database at all: no write may come to bring it back.
+  void ReviveToRead() const;
   absl::Status EmptyCaches() ABSL_EXCLUSIVE_LOCKS_REQUIRED(database_mutex_);
   absl::StatusOr<MaybeBytes> GetMeta(std::string_view key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(database_mutex_);
   absl::Status WriteBatch(absl::Span<const StoreWrite> writes, const Positions& merged)
@@ -93,10 +96,12 @@ class RocksTaskStore : public TaskStore {
   // Shared by all work on the database, exclusive while it is replaced.
   mutable absl::Mutex database_mutex_;
   std::shared_ptr<Database> database_ ABSL_GUARDED_BY(database_mutex_);
+  std::atomic<bool> has_database_ = false;
   // Applied, not on disk, and the database that held it is closed.
-  std::deque<UnflushedLedger::Entry> orphans_ ABSL_GUARDED_BY(database_mutex_);
+  UnflushedLedger orphans_ ABSL_GUARDED_BY(database_mutex_);
+  bool wiping_ ABSL_GUARDED_BY(database_mutex_) = false;  // begun and not done: it failed
   absl::Duration next_revival_ ABSL_GUARDED_BY(database_mutex_);
-  absl::Status reopen_failure_ ABSL_GUARDED_BY(database_mutex_);  // why there is no database
+  absl::Status failure_ ABSL_GUARDED_BY(database_mutex_);  // why there is no database to write to
   mutable absl::Mutex positions_mutex_;
   Positions positions_ ABSL_GUARDED_BY(positions_mutex_);
   mutable absl::Mutex memory_mutex_;
@@ -105,7 +110,11 @@ class RocksTaskStore : public TaskStore {
 
 RocksTaskStore::RocksTaskStore(StateEnvironment* environment, const std::string& directory,
                                const TaskIdentity& identity, std::unique_ptr<FolderLock> lock)
-    : environment_(&environment->impl()), identity_(identity), path_(directory + "/db"), lock_(std::move(lock)) {
+    : environment_(&environment->impl()),
+      identity_(identity),
+      path_(directory + "/db"),
+      lock_(std::move(lock)),
+      orphans_(&environment_->unflushed_bytes) {
   size_t memory_stores = 0;
   for (const StoreDefinition& store : identity_.stores) {
     if (store.backend == StoreDefinition::Backend::kMemory) {
@@ -132,6 +141,7 @@ RocksTaskStore::~RocksTaskStore() {
 absl::Status RocksTaskStore::Start() {
   absl::WriterMutexLock lock(&database_mutex_);
   MS_RETURN_IF_ERROR(OpenDatabase(&wiped_reason_));
+  has_database_ = true;
   if (wiped_reason_.empty()) return absl::OkStatus();
   LogWarning("state on disk is not usable: wiped, rebuilt from the changelog",
              {{"folder", path_}, {"reason", wiped_reason_}});
@@ -200,9 +210,10 @@ absl::Status RocksTaskStore::EmptyCaches() {
 }
 
 absl::Status RocksTaskStore::CreateAnew() {
+  wiping_ = true;
   if (database_ != nullptr) database_->Close();
   database_ = nullptr;
-  orphans_.clear();
+  orphans_.Clear();
   std::error_code error;
   std::filesystem::remove_all(path_, error);
   if (error) return absl::UnavailableError(StrCat("remove ", path_, ": ", error.message()));
@@ -212,7 +223,8 @@ absl::Status RocksTaskStore::CreateAnew() {
   }
   std::string foreign;
   MS_RETURN_IF_ERROR(OpenDatabase(&foreign));
-  if (foreign.empty()) return absl::OkStatus();
+  wiping_ = !foreign.empty();
+  if (!wiping_) return absl::OkStatus();
   return absl::DataLossError(StrCat("the database just created in ", path_, " cannot be read: ", foreign,
                                     ". The disk does not keep what is written to it"));
 }
@@ -242,34 +254,50 @@ absl::Status RocksTaskStore::Revive() {
   }
   absl::WriterMutexLock lock(&database_mutex_);
   if (database_ != nullptr && database_->failure().ok()) return absl::OkStatus();
-  const absl::Status failure = database_ != nullptr ? database_->failure() : reopen_failure_;
-  if (absl::IsDataLoss(failure)) return failure;  // Wipe is the way out
+  if (database_ != nullptr) failure_ = database_->failure();
+  if (absl::IsDataLoss(failure_)) return failure_;  // Wipe is the way out
   const absl::Duration now = SystemClock().Monotonic();
-  if (now < next_revival_) return failure;
+  if (now < next_revival_) return failure_;
   next_revival_ = now + kRevivalInterval;
   // Without room the old one goes on serving reads.
   std::error_code error;
   const auto space = std::filesystem::space(path_, error);
-  if (database_ != nullptr && !error && space.available < kRoomToRevive + 2 * database_->unflushed_bytes())
-    return failure;
-  reopen_failure_ = Reopen();
-  return reopen_failure_;
+  if (database_ != nullptr && !error && space.available < kRoomToRevive + 2 * database_->unflushed()->bytes())
+    return failure_;
+  failure_ = wiping_ ? CreateAnew() : Reopen();
+  has_database_ = database_ != nullptr;
+  return failure_;
+}
+
+void RocksTaskStore::ReviveToRead() const {
+  if (!has_database_) const_cast<RocksTaskStore*>(this)->Revive().IgnoreError();
 }
 
 absl::Status RocksTaskStore::Reopen() {
   if (database_ != nullptr) {
     database_->Close();
-    for (auto& entry : database_->TakeUnflushed()) orphans_.push_back(std::move(entry));
+    orphans_.TakeFrom(database_->unflushed());
     database_ = nullptr;
   }
   bool damaged = false;
   MS_ASSIGN_OR_RETURN(std::shared_ptr<Database> database, Database::Open(environment_, path_, families_, &damaged));
-  // Kept until all are written: each sets keys to values, so doing it again after a failure halfway harms nothing.
-  for (const UnflushedLedger::Entry& entry : orphans_) MS_RETURN_IF_ERROR(database->Write(entry.batch, entry.bytes));
-  orphans_.clear();
+  while (UnflushedLedger::Entry* oldest = orphans_.Oldest()) {
+    if (absl::Status written = database->Write(std::move(oldest->batch), oldest->bytes); !written.ok()) {
+      // What it has got and not flushed is an orphan again. Each sets keys to values: once more harms nothing.
+      database->Close();
+      orphans_.TakeFrom(database->unflushed());
+      return written;
+    }
+    orphans_.DropOldest();
+  }
   database_ = std::move(database);
   LogInfo("state store takes writes again", {{"folder", path_}});
   return absl::OkStatus();
+}
+
+absl::Status RocksTaskStore::NotOpen() const {
+  return absl::UnavailableError(StrCat("database ", path_, " could not be opened again after a full disk: ",
+                                       ToStd(failure_.message())));
 }
 
 // ---------------------------------------------------------------- reads
@@ -291,9 +319,9 @@ absl::StatusOr<MaybeBytes> RocksTaskStore::Get(StoreIndex store, std::string_vie
     absl::ReaderMutexLock lock(&memory_mutex_);
     return memory_[place.index].Get(key);
   }
+  ReviveToRead();
   absl::ReaderMutexLock lock(&database_mutex_);
-  if (database_ == nullptr)
-    return absl::UnavailableError(StrCat("database ", path_, " could not be opened again; the next write tries"));
+  if (database_ == nullptr) return NotOpen();
   std::string value;
   const rocksdb::Status found =
       database_->db()->Get(rocksdb::ReadOptions(), database_->family(place.index), ToSlice(key), &value);
@@ -313,9 +341,9 @@ absl::StatusOr<std::vector<MaybeBytes>> RocksTaskStore::MultiGet(StoreIndex stor
     for (const std::string_view key : keys) values.push_back(memory_[place.index].Get(key));
     return values;
   }
+  ReviveToRead();
   absl::ReaderMutexLock lock(&database_mutex_);
-  if (database_ == nullptr)
-    return absl::UnavailableError(StrCat("database ", path_, " could not be opened again; the next write tries"));
+  if (database_ == nullptr) return NotOpen();
   return MultiGetOnDisk(place.index, keys);
 }
 
@@ -352,9 +380,9 @@ absl::StatusOr<ScanPage> RocksTaskStore::Scan(const ScanRequest& request) const 
     absl::ReaderMutexLock lock(&memory_mutex_);
     return memory_[place.index].Scan(request);
   }
+  ReviveToRead();
   absl::ReaderMutexLock lock(&database_mutex_);
-  if (database_ == nullptr)
-    return absl::UnavailableError(StrCat("database ", path_, " could not be opened again; the next write tries"));
+  if (database_ == nullptr) return NotOpen();
   return ScanFamily(database_->db(), database_->family(place.index), request, path_);
 }
 
@@ -371,10 +399,9 @@ absl::Status RocksTaskStore::Apply(absl::Span<const StoreWrite> writes, const Po
 
   // Before the lock: they may replace or flush this very database.
   MS_RETURN_IF_ERROR(Revive());
-  MS_RETURN_IF_ERROR(environment_->MakeRoom());
+  environment_->MakeRoom();
   absl::ReaderMutexLock lock(&database_mutex_);
-  if (database_ == nullptr)
-    return absl::UnavailableError(StrCat("database ", path_, " could not be opened again; the next write tries"));
+  if (database_ == nullptr) return NotOpen();
   MS_RETURN_IF_ERROR(WriteBatch(writes, merged));
   ApplyToMemory(writes);
   absl::MutexLock lock_positions(&positions_mutex_);
@@ -436,7 +463,7 @@ absl::Status RocksTaskStore::Flush() {
 
 int64_t RocksTaskStore::UnflushedBytes() const {
   absl::ReaderMutexLock lock(&database_mutex_);
-  return database_ == nullptr ? 0 : database_->unflushed_bytes();
+  return orphans_.bytes() + (database_ == nullptr ? 0 : database_->unflushed_bytes());
 }
 
 absl::Status RocksTaskStore::Wipe() {
@@ -446,7 +473,9 @@ absl::Status RocksTaskStore::Wipe() {
     absl::MutexLock lock_memory(&memory_mutex_);
     for (MemoryStore& store : memory_) store.Clear();
   }
-  return CreateAnew();
+  failure_ = CreateAnew();
+  has_database_ = database_ != nullptr;
+  return failure_;
 }
 
 int64_t RocksTaskStore::ApproximateBytes() const {

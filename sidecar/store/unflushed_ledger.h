@@ -12,8 +12,8 @@
 // Internal to sidecar/store.
 namespace millstream::store {
 
-// The batches written to a database and not yet flushed, oldest first. They count towards the memtable budget, and a
-// database that failed is opened again and given them once more. Thread-safe.
+// The batches written to a database and not yet flushed, oldest first. They count towards the memtable budget for as
+// long as they are here, and a database that failed is opened again and given them once more. Thread-safe.
 class UnflushedLedger {
  public:
   struct Entry {
@@ -31,8 +31,13 @@ class UnflushedLedger {
   // Everything up to `sequence` is on disk. May come before Written of the same number.
   void Flushed(uint64_t sequence);
   int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  // Empties the ledger.
-  std::deque<Entry> Take();
+
+  // For a ledger that belongs to no database any more. Takes all entries of `other`, which are older than its own.
+  void TakeFrom(UnflushedLedger* other);
+  // The oldest entry, or null. Valid until it is dropped.
+  Entry* Oldest();
+  void DropOldest();
+  void Clear();
 
  private:
   void Change(int64_t by);

@@ -64,6 +64,7 @@ rocksdb::DBOptions DatabaseOptions(const StorageOptions& options) {
   db.create_missing_column_families = true;
   db.max_open_files = 256;
   db.max_background_jobs = 2;
+  db.max_bgerror_resume_count = 0;  // no recovery of its own: see RocksDatabase
   db.max_total_wal_size = 4 * options.memtable_bytes;
   // A torn tail is what a crash or a full disk leaves behind and is dropped; a damaged record before it is refused, not
   // skipped.
