@@ -61,7 +61,10 @@ def handle(ctx, record):
         time.sleep(0.001)
     ledger = fold(ctx.state("ledger").get(), event["n"])
     ctx.state("ledger").set(ledger)
-    ctx.emit("seen", key=record.key, value={"n": event["n"], "ledger": ledger})
+    value = {"n": event["n"], "ledger": ledger}
+    if "pad" in event:
+        value["pad"] = "x" * event["pad"]
+    ctx.emit("seen", key=record.key, value=value)
     misbehave(event)  # last: what it staged must not survive
 
 

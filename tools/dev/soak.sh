@@ -1,11 +1,18 @@
 #!/usr/bin/env bash
 # ./dev soak [SECONDS] [SEED]: random kills of the sidecar and the worker under load, for that long (default 600).
+# ./dev soak kafka [ROUNDS] [SECONDS] [SEED]: the same with several members on three real brokers, which are killed and paused too.
 set -euo pipefail
 . tools/dev/lib.sh
 . tools/dev/packages.sh
 . tools/dev/build.sh
 . tools/dev/python.sh
 need_packages build test data
+if [[ ${1:-} == kafka ]]; then
+  need_packages kafka
+  build_programs millstream-crashtest
+  use_python
+  MILLSTREAM_BUILD_DIR=$BUILD exec python tests/kafka/soak.py "${@:2}"
+fi
 build_programs millstream
 use_python
 exec python tools/dev/soak.py "$@"

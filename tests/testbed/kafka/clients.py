@@ -6,7 +6,7 @@
 import time
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, OffsetSpec
 
 DEADLINE = 60.0
 READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
@@ -123,3 +123,13 @@ def committed(config, group, topic, partitions):
         return {each.partition: (each.offset, each.metadata) for each in found if each.offset >= 0}
     finally:
         reader.close()
+
+
+def set_topic_config(config, topic, settings):
+    entries = [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in settings.items()]
+    admin(config, "incremental_alter_configs", [ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)])
+
+
+def delete_group(config, group):
+    """With its offsets; it must have no members."""
+    admin(config, "delete_consumer_groups", [group])
