@@ -2,6 +2,7 @@
 
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "common/base/status.h"
@@ -24,13 +25,37 @@ class LocalMembership : public Membership {
     events_->OnToken(*token, /*members=*/1);
     std::vector<TaskId> tasks;
     for (int number = 0; number < options_.tasks; ++number) tasks.push_back(TaskId(number));
+    {
+      std::lock_guard lock(mutex_);
+      held_ = {tasks.begin(), tasks.end()};
+    }
     events_->OnAssigned(tasks);
     return absl::OkStatus();
   }
 
-  // Nobody waits for these: there is no other member.
-  void TaskReleased(TaskId) override {}
+  void TaskReleased(TaskId task) override {
+    {
+      std::lock_guard lock(mutex_);
+      held_.erase(task);
+      if (!draining_ || !held_.empty()) return;
+      draining_ = false;
+    }
+    Leave();
+    events_->OnDrained();
+  }
+  // Nobody waits for it: there is no other member.
   void RebalanceReady() override {}
+
+  void Drain() override {
+    std::vector<TaskId> tasks;
+    {
+      std::lock_guard lock(mutex_);
+      if (!token_.has_value() || draining_) return;
+      draining_ = true;
+      tasks.assign(held_.begin(), held_.end());
+    }
+    events_->OnRevoked(tasks);
+  }
 
   void Leave() override {
     std::optional<log::GroupToken> token;
@@ -44,8 +69,10 @@ class LocalMembership : public Membership {
  private:
   const LocalMembershipOptions options_;
   MembershipEvents* const events_;
-  std::mutex mutex_;
-  std::optional<log::GroupToken> token_;  // guarded by mutex_; set while joined
+  std::mutex mutex_;                      // guards what follows
+  std::optional<log::GroupToken> token_;  // set while joined
+  std::set<TaskId> held_;
+  bool draining_ = false;
 };
 
 }  // namespace

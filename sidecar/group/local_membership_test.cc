@@ -21,6 +21,7 @@ struct Recorder : MembershipEvents {
   void OnRevoked(const std::vector<TaskId>&) override { seen.push_back("revoked"); }
   void OnRebalance() override { seen.push_back("rebalance"); }
   void OnLost(const absl::Status&) override { seen.push_back("lost"); }
+  void OnDrained() override { seen.push_back("drained"); }
 };
 
 TEST(LocalMembershipTest, TokenComesBeforeTheTasksAndLeavingGivesItBackOnce) {
@@ -36,6 +37,21 @@ TEST(LocalMembershipTest, TokenComesBeforeTheTasksAndLeavingGivesItBackOnce) {
   membership->Leave();
   membership->Leave();
   EXPECT_THAT(left, ElementsAre(token));
+}
+
+TEST(LocalMembershipTest, DrainingLeavesWhenTheLastTaskIsReleased) {
+  Recorder recorder;
+  int left = 0;
+  auto membership = NewLocalMembership(
+      {.tasks = 2, .join = [] { return log::GroupToken(); }, .leave = [&](const log::GroupToken&) { ++left; }},
+      &recorder);
+  ASSERT_TRUE(membership->Join().ok());
+  membership->Drain();
+  membership->TaskReleased(TaskId(1));
+  EXPECT_EQ(left, 0);
+  membership->TaskReleased(TaskId(0));
+  EXPECT_EQ(left, 1);
+  EXPECT_THAT(recorder.seen, ElementsAre("token of 1", "assigned 2", "revoked", "drained"));
 }
 
 TEST(LocalMembershipTest, AFailedJoinAssignsNothing) {

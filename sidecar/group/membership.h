@@ -1,6 +1,8 @@
 #ifndef MILLSTREAM_SIDECAR_GROUP_MEMBERSHIP_H_
 #define MILLSTREAM_SIDECAR_GROUP_MEMBERSHIP_H_
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,6 +24,12 @@ class MembershipEvents {
   virtual void OnRebalance() = 0;
   // Expelled: the token is void and all tasks are lost.
   virtual void OnLost(const absl::Status& cause) = 0;
+  // What a person should know, with the way out; attempts go on meanwhile. OK: it is over.
+  virtual void OnProblem(const absl::Status& /*problem*/) {}
+  // Never a member again: ALREADY_EXISTS "DuplicateInstance: ...". OnLost came before, if anything was held.
+  virtual void OnStopped(const absl::Status& /*cause*/) {}
+  // After Drain: all tasks are given away, the group is left.
+  virtual void OnDrained() {}
 };
 
 // The way into a consumer group and out of it. Thread-safe.
@@ -32,8 +40,13 @@ class Membership {
   virtual absl::Status Join() = 0;
   virtual void TaskReleased(TaskId task) = 0;
   virtual void RebalanceReady() = 0;
-  // Only a process that is being drained leaves; after its tasks are released. No event follows. Idempotent.
+  // Give all tasks away, one by one where others take them, then leave: OnRevoked as usual, at the end OnDrained.
+  virtual void Drain() = 0;
+  // Only a process that is being drained leaves; after its tasks are released. No event follows. Idempotent. Waits
+  // until the group knows, some seconds at most; not to be called out of an event. Join may be called again later.
   virtual void Leave() = 0;
+  // Transactional ids that may belong to somebody alive; nullopt: unknown here (large groups). Others may be ended.
+  virtual std::optional<std::vector<std::string>> PresentTransactionalIds() const { return std::nullopt; }
 };
 
 }  // namespace millstream::group
