@@ -32,6 +32,7 @@ struct TopicInfo {
 
 struct GroupMember {
   std::string member_id, instance_id, host;
+  std::vector<TopicPartition> assigned;  // what it reads, where the log knows
 };
 
 struct GroupInfo {
@@ -67,6 +68,16 @@ class Admin {
   virtual absl::Status SetGroupOffsets(const std::string& group,
                                        absl::Span<const std::pair<TopicPartition, GroupOffset>> offsets) = 0;
   virtual absl::StatusOr<std::vector<GroupInfo>> ListGroups() = 0;
+  // One of them; state "Dead" and no members for a group nobody knows, as Kafka answers. Asks for no other group, of
+  // which there may be thousands, or which this client must not see.
+  virtual absl::StatusOr<GroupInfo> DescribeGroup(const std::string& group) {
+    absl::StatusOr<std::vector<GroupInfo>> groups = ListGroups();
+    if (!groups.ok()) return groups.status();
+    for (GroupInfo& info : *groups) {
+      if (info.group == group) return std::move(info);
+    }
+    return GroupInfo{.group = group, .state = "Dead", .generation = Generation(-1), .members = {}};
+  }
   virtual absl::Status DeleteGroup(const std::string& group) = 0;
 };
 

@@ -43,6 +43,8 @@ struct GroupOffset {
 };
 
 // Proof of membership sent with offsets: the log refuses them if the generation is not the group's (engine.md, R7).
+// Generation -1 without a member id is nobody's token: it sets offsets of a group that has no members. While it has
+// any, the embedded log refuses it and Kafka does not fence it at all: for tools that look for members, never for one.
 struct GroupToken {
   std::string group;
   std::string member_id;

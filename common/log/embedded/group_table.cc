@@ -25,7 +25,10 @@ Generation GroupTable::generation(const std::string& group) const {
 absl::Status GroupTable::Check(const GroupToken& token) const {
   const auto it = groups_.find(token.group);
   const bool member = it != groups_.end() && it->second.member == token.member_id;
-  // Kafka takes a token without member and generation unfenced; here nobody gets past the fence.
+  // Nobody's token: for tools, while the group has no member. Kafka takes it even then, unfenced; here nobody gets past
+  // the fence.
+  const bool empty = it == groups_.end() || !it->second.member.has_value();
+  if (token.generation.value() < 0 && token.member_id.empty() && empty) return absl::OkStatus();
   if (token.generation.value() >= 0 && !member) {
     return absl::FailedPreconditionError(StrCat("UNKNOWN_MEMBER_ID: \"", token.member_id,
                                                 "\" is not a member of group ", token.group, "; join it again"));
@@ -56,7 +59,7 @@ std::vector<GroupInfo> GroupTable::List() const {
     info.group = name;
     info.generation = group.generation;
     info.state = group.member ? "Stable" : "Empty";
-    if (group.member) info.members.push_back({*group.member, "", "localhost"});
+    if (group.member) info.members.push_back({*group.member, "", "localhost", {}});
   }
   return all;
 }

@@ -271,12 +271,42 @@ TEST_P(LogContract, OffsetsAreSetOnlyWithoutMembersAndGroupsCanBeDeleted) {
     return "none";
   };
   EXPECT_EQ(find(), "Stable");
+  const absl::StatusOr<GroupInfo> described = admin().DescribeGroup(group);
+  ASSERT_TRUE(described.ok()) << described.status();
+  EXPECT_EQ(described->state, "Stable");
+  EXPECT_EQ(described->members.size(), 1u);
+  EXPECT_EQ(admin().DescribeGroup(Unique("nobody"))->state, "Dead");
   backend_->LeaveGroup(token);
   EXPECT_TRUE(Eventually([&] { return find() == "Empty"; })) << find();
   ASSERT_TRUE(Eventually([&] { return admin().DeleteGroup(group).ok(); }));
   EXPECT_EQ(find(), "none");
   EXPECT_EQ(OffsetsOf(admin(), group, {tp})(tp), -1);
   EXPECT_TRUE(absl::IsNotFound(admin().DeleteGroup(group)));
+}
+
+TEST_P(LogContract, NobodysTokenSetsOffsetsOfAGroupWithoutMembers) {
+  const std::string topic = MakeTopic(), group = Unique("group");
+  const TopicPartition tp{topic, Partition(0)};
+  const GroupToken nobody{.group = group, .member_id = "", .instance_id = "", .generation = Generation(-1)};
+  const auto writer = MakeWriter(Unique("writer"));
+  for (const int next : {4, 2}) {  // a group nobody knows, then an empty one
+    ASSERT_TRUE(writer->Begin().ok());
+    ASSERT_TRUE(writer->Append({{.to = tp, .timestamp_ms = 1, .key = "k", .value = "v", .headers = {}}}).ok());
+    ASSERT_TRUE(writer->Flush().ok());
+    ASSERT_TRUE(writer->SendOffsets(nobody, {OffsetPair{tp, {Offset(next), "by a tool"}}}).ok());
+    ASSERT_TRUE(writer->Commit().ok());
+    EXPECT_EQ(OffsetsOf(admin(), group, {tp})(tp), next);
+  }
+  // A member joins while the offsets are pending: it waits for the outcome.
+  ASSERT_TRUE(writer->Begin().ok());
+  ASSERT_TRUE(writer->SendOffsets(nobody, {OffsetPair{tp, {Offset(1), "by a tool"}}}).ok());
+  Join(group);
+  std::thread outcome([&] {
+    absl::SleepFor(backend_->quiet());
+    EXPECT_TRUE(writer->Commit().ok());
+  });
+  EXPECT_EQ(OffsetsOf(admin(), group, {tp})(tp), 1);
+  outcome.join();
 }
 
 TEST_P(LogContract, AMemberThatLeftIsUnknown) {
