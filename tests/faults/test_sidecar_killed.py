@@ -6,8 +6,9 @@ import time
 
 import pytest
 
+# Between the steps of a transaction (sidecar/host), and inside the log (common/log/embedded).
 POINTS = ["after-fetch", "after-reply", "after-first-append", "after-flush", "after-offsets-sent", "commit-done-not-applied",
-          "half-applied-flush"]
+          "half-applied-flush", "log-append-written", "log-commit-written", "log-commit-synced"]
 
 
 @pytest.mark.parametrize("backend", ["Disk", "Memory"])

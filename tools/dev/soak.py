@@ -3,13 +3,19 @@
 
 A processor sums numbers per key. Records are produced all the time; the sidecar and the worker are killed at random moments. At the
 end state, outputs and changelog must be what a plain sum over the produced records is, and every output must be there once.
+
+Meanwhile the simulation of the engine (sidecar/engine/simulation_test.cc) runs with fresh seeds, so that nobody has to think of them.
 """
 import json
 import os
 import random
+import re
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -96,11 +102,63 @@ class Soak:
             raise Failed(f"{self.produced} records in, {len(ids)} outputs, {len(set(ids))} different ones")
 
 
+class Simulation:
+    """engine_simulation_test in a thread, one range of seeds after the other, until it fails or is stopped."""
+
+    SEEDS_AT_A_TIME = 50  # per scenario: under a minute
+
+    def __init__(self, seed):
+        self.next_seed = random.Random(seed).randrange(1 << 48)
+        self.runs, self.failure = 0, None
+        self.process, self.stopping = None, False
+        self.lock = threading.Lock()
+        self.thread = threading.Thread(target=self.repeat)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        with self.lock:
+            self.stopping = True
+            if self.process is not None:
+                self.process.kill()
+        self.thread.join()
+
+    def repeat(self):
+        program = shutil.which("engine_simulation_test")
+        while self.failure is None:
+            env = dict(os.environ, MILLSTREAM_SIM_FIRST=str(self.next_seed), MILLSTREAM_SIM_SEEDS=str(self.SEEDS_AT_A_TIME))
+            with self.lock:
+                if self.stopping:
+                    return
+                self.process = subprocess.Popen([program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env)
+            said = self.process.communicate()[0].decode(errors="replace")
+            with self.lock:
+                if self.process.returncode != 0 and not self.stopping:
+                    self.failure = self.explain(said)
+                    return
+                if not self.stopping:
+                    self.runs += 1
+                    self.next_seed += self.SEEDS_AT_A_TIME
+
+    @staticmethod
+    def explain(said):
+        seed = re.search(r"(?:seed|in seed) (\d+)", said)
+        test = re.search(r"\[ +RUN +\] (\S+)(?![\s\S]*\[ +RUN)", said)
+        again = f"MILLSTREAM_SIM_SEED={seed.group(1)} build/bin/engine_simulation_test" + (f" --gtest_filter={test.group(1)}" if test else "") if seed else "?"
+        return f"{said[-4000:]}\nthe simulation of the engine failed; repeat it with: {again}"
+
+    def check(self):
+        if self.failure:
+            raise Failed(self.failure)
+
+
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 600
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}, {seconds:.0f} s", flush=True)
-    with tempfile.TemporaryDirectory(prefix="millstream-soak.") as folder:
+    with tempfile.TemporaryDirectory(prefix="millstream-soak.") as folder, Simulation(seed) as simulation:
         soak = Soak(Path(folder), seed)
         try:
             soak.run.start()
@@ -108,16 +166,19 @@ def main():
             while time.monotonic() - started < seconds:
                 kills = soak.one_round()
                 soak.check()
+                simulation.check()
                 rounds += 1
                 print(f"round {rounds}: {soak.produced} records so far, killed {', '.join(kills)}: every result once", flush=True)
             soak.run.stop()
             soak.run.start()  # and the state that was on disk at an orderly stop
             soak.check()
+            simulation.check()
         except Failed as error:
             print(f"FAILED with seed {seed}: {error}")
             return 1
         finally:
             soak.run.close()
+    print(f"simulation of the engine: {simulation.runs * Simulation.SEEDS_AT_A_TIME} seeds per scenario")
     print(f"{rounds} passed, 0 failed")
     return 0
 

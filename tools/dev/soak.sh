@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# ./dev soak [SECONDS] [SEED]: random kills of the sidecar and the worker under load, for that long (default 600).
-# ./dev soak kafka [ROUNDS] [SECONDS] [SEED]: the same with several members on three real brokers, which are killed and paused too.
+# ./dev soak [SECONDS] [SEED]: random kills of the sidecar and the worker under load, for that long (default 600), and beside it
+# the engine's simulation with seeds that no run before has had.
+# ./dev soak kafka [ROUNDS] [SECONDS] [SEED]: random kills with several members on three real brokers, which are killed and paused too.
 set -euo pipefail
 . tools/dev/lib.sh
 . tools/dev/packages.sh
@@ -13,6 +14,6 @@ if [[ ${1:-} == kafka ]]; then
   use_python
   MILLSTREAM_BUILD_DIR=$BUILD exec python tests/kafka/soak.py "${@:2}"
 fi
-build_programs millstream
+build_programs millstream engine_simulation_test
 use_python
 exec python tools/dev/soak.py "$@"
