@@ -98,11 +98,16 @@ class Crash : public ::testing::Test {
 TEST_F(Crash, KilledAtRandomTimes) {
   std::mt19937_64 random(plan_.seed);
   int64_t last = 0;
-  for (int round = 0; round < 30 && !HasFailure(); ++round) {
+  // On a busy machine 30 writers may all be killed before their first batch: then more of them.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  const auto enough = [&](int round) {
+    return round >= 30 && (last > 100 || std::chrono::steady_clock::now() >= deadline);
+  };
+  for (int round = 0; !enough(round) && !HasFailure(); ++round) {
     Writer writer(folder_.path(), plan_.seed, "");
     // Mostly some time after the first sign of work, sometimes while it still opens the store.
     if (random() % 4 != 0) writer.AwaitFirstFlush();
-    const int64_t flushed = writer.Finish(std::chrono::milliseconds(10 + random() % 120));
+    const int64_t flushed = writer.Finish(std::chrono::milliseconds(10 + random() % (120 + 10 * round)));
     const int64_t number = CheckPrefix();
     EXPECT_GE(number, flushed) << "a flushed batch was lost in round " << round;
     EXPECT_GE(number, last);
