@@ -94,6 +94,12 @@ void Begin(const ClientRequest& from, const web::uri& uri, const std::shared_ptr
   rest::client::http_client_config config;
   // The deadline is ours, for the whole exchange. This one, per operation, only ends what we have given up.
   config.set_timeout(absl::ToChronoMilliseconds(from.deadline + absl::Seconds(1)));
+  if (uri.scheme() == "https") {
+    config.set_ssl_context_callback([ca_pem = from.ca_pem](boost::asio::ssl::context& tls) {
+      tls.set_default_verify_paths();
+      if (!ca_pem.empty()) tls.add_certificate_authority(boost::asio::buffer(ca_pem));
+    });
+  }
   auto client = std::make_shared<rest::client::http_client>(uri.authority(), config);
   client->request(ToRequest(from, uri), exchange->cancel.get_token())
       .then([exchange](rest::http_response answer) {
@@ -127,7 +133,7 @@ absl::StatusOr<Response> Fetch(const ClientRequest& request) {
   std::future<absl::StatusOr<Response>> result = exchange->result.get_future();
   try {
     const web::uri uri(request.url);
-    if (uri.scheme() != "http" || uri.host().empty()) {
+    if ((uri.scheme() != "http" && uri.scheme() != "https") || uri.host().empty()) {
       return absl::InvalidArgumentError(
           StrCat("'", exchange->where, "' is not a URL such as http://127.0.0.1:8080/v1/tasks"));
     }

@@ -11,7 +11,9 @@ namespace millstream::http {
 
 struct ClientRequest {
   std::string method = "GET";
-  std::string url;  // "http://host:port/path?query", path and query percent-encoded
+  std::string url;  // "http://host:port/path?query" or https://, path and query percent-encoded
+  // https: certificates in PEM to trust beside the system's. The server's certificate is always checked, its name too.
+  std::string ca_pem;
   Fields headers;
   std::string body;
   absl::Duration deadline = absl::Seconds(10);  // for the whole exchange, connecting included

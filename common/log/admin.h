@@ -20,6 +20,9 @@ struct TopicSpec {
   int partitions = 1;
   int replication_factor = -1;                // -1: the log's default; the embedded log has one copy
   std::map<std::string, std::string> config;  // Kafka's names: cleanup.policy, retention.ms, max.message.bytes ...
+  // Lifts the log's bound on how far record timestamps may be from its clock, under the name this log knows for it.
+  // For topics whose times are event times: a broker of Kafka 4 refuses what is an hour ahead.
+  bool any_timestamp = false;
 };
 
 struct TopicInfo {

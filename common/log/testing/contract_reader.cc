@@ -22,10 +22,10 @@ Offset EndIn(const std::vector<ReaderEvent>& events) {
 }
 
 TEST_P(LogContract, RecordsComeBackByteForByte) {
-  const TopicPartition tp{MakeTopic(), Partition(0)};
+  const TopicPartition tp{MakeTopic(1, {{"max.message.bytes", "2097152"}}), Partition(0)};
   const std::string binary("\0\xff\xfe\r\n\0k", 7);
   std::vector<OutgoingRecord> written = {
-      To(tp, std::nullopt, std::nullopt, 0),     To(tp, "", "", 1),
+      To(tp, std::nullopt, std::nullopt, 5),     To(tp, "", "", 1),
       To(tp, binary, binary, 1'700'000'000'000), To(tp, std::nullopt, "value only", 2),
       To(tp, "key only", std::nullopt, 3),       To(tp, "big", std::string(1 << 20, '\xab'), 4),
   };

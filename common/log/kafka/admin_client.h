@@ -1,0 +1,102 @@
+#ifndef MILLSTREAM_COMMON_LOG_KAFKA_ADMIN_CLIENT_H_
+#define MILLSTREAM_COMMON_LOG_KAFKA_ADMIN_CLIENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "common/base/clock.h"
+#include "common/log/kafka/client.h"
+
+namespace millstream::kafka {
+
+// What the brokers say about a topic.
+struct TopicFacts {
+  std::string name;
+  std::string id;  // empty before Kafka 2.8
+  int partitions = 0;
+  bool internal = false;  // __consumer_offsets and the like
+};
+
+using TopicConfig = std::map<std::string, std::string>;
+
+// The log's own client, for what is asked about the cluster rather than read or written: one admin call at a time and
+// thread, each within the log's deadline, transient errors repeated until then. Readers and writers use it too.
+// Thread-safe; calls block.
+class AdminClient {
+ public:
+  static absl::StatusOr<std::unique_ptr<AdminClient>> New(std::shared_ptr<const ClientContext> context);
+
+  // NOT_FOUND if there is none.
+  absl::StatusOr<TopicFacts> Describe(const std::string& topic);
+  // Unknown ones are left out.
+  absl::StatusOr<std::vector<TopicFacts>> Describe(const std::vector<std::string>& topics);
+  absl::StatusOr<std::vector<std::string>> TopicNames();
+
+  // Settings in force by topic. A topic whose settings we may not see (ACL DescribeConfigs) has none.
+  absl::StatusOr<std::map<std::string, TopicConfig>> TopicConfigs(const std::vector<std::string>& topics);
+  // A setting of the broker; nullopt if we may not see it.
+  std::optional<std::string> BrokerSetting(const std::string& name);
+
+  // Largest batch the topic takes (max.message.bytes), remembered for kLimitAge; nullopt if we may not see it.
+  std::optional<int64_t> MaxMessageBytes(const std::string& topic);
+  // The next MaxMessageBytes asks again.
+  void ForgetLimit(const std::string& topic);
+
+  // Topics written to so far by any writer of this log, for the next one to know before its first transaction.
+  std::vector<std::string> WrittenTopics();
+  void NoteWritten(const std::string& topic);
+
+  // Runs an admin call of librdkafka: `start` issues it. The event, or the error of the whole call; repeats calls whose
+  // error passes by itself. `what` says what is being done, for errors.
+  using Tune = std::function<rd_kafka_error_t*(rd_kafka_AdminOptions_t*)>;
+  using Start = std::function<void(rd_kafka_t*, const rd_kafka_AdminOptions_t*, rd_kafka_queue_t*)>;
+  absl::StatusOr<Owned<rd_kafka_event_t>> Call(rd_kafka_admin_op_t op, std::string_view what, const Start& start,
+                                               const Tune& tune = nullptr);
+  // Repeats `attempt` while its error passes by itself (UNAVAILABLE), up to the deadline.
+  absl::Status UntilSettled(const std::function<absl::Status()>& attempt);
+
+  rd_kafka_t* get() const { return client_->get(); }
+  absl::Duration deadline() const { return client_->context().options.admin_deadline; }
+  std::string ConnectionTrouble() const { return client_->ConnectionTrouble(); }
+
+ private:
+  static constexpr absl::Duration kLimitAge = absl::Minutes(5);
+  static constexpr size_t kMostTopics = 1000;  // that are remembered: more than a processor may have
+
+  struct Limit {
+    std::optional<int64_t> bytes;
+    absl::Duration until;
+  };
+
+  explicit AdminClient(std::unique_ptr<Client> client) : client_(std::move(client)) {}
+  absl::StatusOr<Owned<rd_kafka_event_t>> CallOnce(rd_kafka_admin_op_t op, std::string_view what, const Start& start,
+                                                   const Tune& tune, absl::Duration wait);
+
+  const std::unique_ptr<Client> client_;
+  const Clock& clock_ = SystemClock();
+  absl::Mutex mutex_;
+  absl::flat_hash_map<std::string, Limit> limits_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> written_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Empty where the broker has no ids (before Kafka 2.8).
+std::string TopicId(const rd_kafka_TopicDescription_t* described);
+// A partition list with one entry.
+Owned<rd_kafka_topic_partition_list_t> PartitionList(const std::string& topic, int32_t partition, int64_t offset);
+// For librdkafka's int milliseconds; at least 1.
+int Millis(absl::Duration duration);
+
+}  // namespace millstream::kafka
+
+#endif  // MILLSTREAM_COMMON_LOG_KAFKA_ADMIN_CLIENT_H_

@@ -1,0 +1,38 @@
+#ifndef MILLSTREAM_COMMON_LOG_KAFKA_OPEN_H_
+#define MILLSTREAM_COMMON_LOG_KAFKA_OPEN_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/metrics.h"
+#include "common/log/kafka/cluster_access.h"
+#include "common/log/log.h"
+
+namespace millstream::kafka {
+
+struct KafkaLogOptions {
+  ClusterAccess access;
+  // How the brokers' request logs and quotas call this client.
+  std::string client_id = "millstream";
+  // Where the log counts what it does; may be null. Outlives the log.
+  MetricsRegistry* metrics = nullptr;
+  // Bound on every call of Admin, and on what readers and plain writers wait for.
+  absl::Duration admin_deadline = absl::Seconds(30);
+};
+
+// The log on a Kafka cluster (brokers 2.5 and newer), on librdkafka. Checks the options and makes the admin client;
+// does not wait for a broker: calls do, each within its deadline, and name what they could not reach.
+//
+// Errors: INVALID_ARGUMENT names the property of access.config that is protected (common/base/protected_config.h),
+// unknown, or has an illegal value, or the certificate or key that cannot be read.
+//
+// Threads: a client of librdkafka has one thread for itself and one per broker; the log has one client, and each reader
+// and writer has one of its own. Destroying any of them waits a few seconds at most: a client that does not end by then
+// is left to a thread of its own and counted (millstream_kafka_clients_abandoned_total).
+absl::StatusOr<std::unique_ptr<log::Log>> OpenKafkaLog(const KafkaLogOptions& options);
+
+}  // namespace millstream::kafka
+
+#endif  // MILLSTREAM_COMMON_LOG_KAFKA_OPEN_H_
