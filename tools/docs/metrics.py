@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "metrics.md"
 CALL = re.compile(r'(\w+)\(\s*"(millstream_[a-z0-9_]+)",\s*((?:"(?:[^"\\]|\\.)*"\s*)+)')
-FOLDERS = {"sidecar/engine": "Processing", "sidecar/server": "Workers", "sidecar/host": "State", "sidecar/store": "State", "common/log/embedded": "Embedded log",
+FOLDERS = {"sidecar/engine": "Processing", "sidecar/server": "Workers", "sidecar/host": "State", "sidecar/store": "State", "common/log/embedded": "Embedded log", "common/log/kafka": "Kafka",
            "common/base": "Process", "cli": "Process", "sidecar": "Process", "common/http": "HTTP"}
 
 HEAD = """# Metrics
