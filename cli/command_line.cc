@@ -34,6 +34,7 @@ int RunCommandLine(int argc, char** argv) {
   RegisterState(&app, &context);
   RegisterTopics(&app, &context);
   RegisterTasks(&app, &context);
+  RegisterConform(&app, &context);
   RegisterCompletion(&app, &context);
   RegisterVersion(&app, &context);
   app.set_version_flag("--version", "millstream " MILLSTREAM_VERSION);

@@ -15,6 +15,7 @@ void RegisterConsume(CLI::App* app, Context* context);
 void RegisterState(CLI::App* app, Context* context);
 void RegisterTasks(CLI::App* app, Context* context);
 void RegisterTopics(CLI::App* app, Context* context);
+void RegisterConform(CLI::App* app, Context* context);
 void RegisterCompletion(CLI::App* app, Context* context);
 void RegisterVersion(CLI::App* app, Context* context);
 

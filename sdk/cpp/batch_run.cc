@@ -1,19 +1,27 @@
 #include "sdk/cpp/batch_run.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <exception>
 #include <variant>
 
-#include "common/base/clock.h"
+#include "absl/strings/cord.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "sidecar/protocol/codec.h"
+#include "sidecar/protocol/error_codes.h"
 
 namespace millstream::worker {
 namespace {
 
-// The time is asked for once in so many items: asking costs about as much as a small handler.
-constexpr size_t kItemsPerTimeCheck = 16;
+// Asked for before every item, so the kernel's coarse clock: exact to 4 ms, which deadlines are far above, and four
+// times cheaper.
+absl::Duration CoarseTime() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return absl::DurationFromTimespec(now);
+}
 
 template <typename Named>
 std::string Names(const std::vector<Named>& things) {
@@ -26,6 +34,14 @@ std::string Names(const std::vector<Named>& things) {
 constexpr size_t kEntryBytes = 48;
 constexpr size_t kHeaderBytes = 10;
 
+constexpr char kFinalUrl[] = "millstream.dev/final";
+
+absl::Status Final(absl::Status status) {
+  status.SetPayload(kFinalUrl, absl::Cord());
+  return status;
+}
+bool IsFinal(const absl::Status& status) { return status.GetPayload(kFinalUrl).has_value(); }
+
 size_t SizeOf(MaybeView bytes) { return bytes.has_value() ? bytes->size() : 0; }
 
 }  // namespace
@@ -37,7 +53,7 @@ absl::StatusOr<std::string> BatchRun::Run(const protocol::Batch& batch) {
     if (trace) {
       MS_RETURN_IF_ERROR(
           session_->Send(protocol::EncodeFrame(protocol::Extend{batch.seq, static_cast<uint32_t>(item_)})));
-    } else if (item_ % kItemsPerTimeCheck == 0) {
+    } else {
       MS_RETURN_IF_ERROR(SendExtendIfDue(item_));
     }
     protocol::Failure failure;
@@ -62,7 +78,7 @@ void BatchRun::Begin(const protocol::Batch& batch) {
   outputs_.clear();
   staged_bytes_ = 0;
   void_ = absl::OkStatus();
-  extended_at_ = SystemClock().Monotonic();
+  extended_at_ = CoarseTime();
   const size_t readable = welcome().stores.size() + welcome().joins.size() + welcome().lookups.size();
   stores_.resize(readable);
   for (StoreState& store : stores_) {
@@ -84,7 +100,8 @@ void BatchRun::Begin(const protocol::Batch& batch) {
 }
 
 absl::Status BatchRun::SendExtendIfDue(size_t done) {
-  const absl::Duration now = SystemClock().Monotonic();
+  if (done == 0) return absl::OkStatus();
+  const absl::Duration now = CoarseTime();
   if (now - extended_at_ < absl::Milliseconds(welcome().deadline_ms) / 4) return absl::OkStatus();
   extended_at_ = now;
   return session_->Send(protocol::EncodeFrame(protocol::Extend{batch_->seq, static_cast<uint32_t>(done)}));
@@ -115,7 +132,8 @@ BatchRun::ItemEnd BatchRun::HandleItem(protocol::Failure* failure) {
   failure->failure_class = !output_failure_.ok() ? "Output" : decode ? "Decode" : "Handler";
   failure->error = absl::StatusCodeToString(cause.code());
   failure->message = std::string(cause.message());
-  failure->retriable = !decode;
+  // What only another program or manifest can cure is not tried again.
+  failure->retriable = output_failure_.ok() && !decode && !IsFinal(status);
   DropItem();
   return ItemEnd::kFailed;
 }
@@ -191,8 +209,8 @@ int BatchRun::StoreId(std::string_view name) {
 
 absl::Status BatchRun::CheckStore(int store, bool needs_record_key) {
   if (store < 0) {
-    return absl::InvalidArgumentError(
-        StrCat("there is no store named \"", unknown_store_, "\"; declared are: ", Names(welcome().stores)));
+    return Final(absl::InvalidArgumentError(
+        StrCat("there is no store named \"", unknown_store_, "\"; declared are: ", Names(welcome().stores))));
   }
   if (needs_record_key && item().key_index < 0) {
     return absl::InvalidArgumentError("the record has no key, so its state has no default key; name one");
@@ -231,12 +249,13 @@ absl::Status BatchRun::Fetch(int store, std::string_view key, Slot* slot) {
   auto answer = session_->Ask(protocol::EncodeFrame(get), get.seq, get.rid);
   if (!answer.ok()) return void_ = answer.status();
   const auto* values = std::get_if<protocol::Values>(&answer->message);
-  if (values == nullptr) return void_ = absl::InternalError("the sidecar answered GET with ROWS");
+  if (values == nullptr) return void_ = session_->Refuse(protocol::kBadFrame, "GET was answered with ROWS");
   if (values->error.has_value() && *values->error == "cancelled")
     return void_ = absl::CancelledError("the batch is void");
   if (values->error.has_value()) return absl::UnavailableError(StrCat("reading state: ", *values->error));
   if (values->values.size() != 1)
-    return void_ = absl::InternalError("the sidecar answered GET of one key with another number of values");
+    return void_ = session_->Refuse(protocol::kBadFrame,
+                                    StrCat("GET of one key was answered with ", values->values.size(), " values"));
   slot->known = true;
   slot->value = values->values[0].has_value() ? MaybeView(arena_.Copy(*values->values[0])) : std::nullopt;
   return absl::OkStatus();
@@ -291,7 +310,7 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> BatchRun::Scan(
     auto answer = session_->Ask(protocol::EncodeFrame(scan), scan.seq, scan.rid);
     if (!answer.ok()) return void_ = answer.status();
     auto* page = std::get_if<protocol::Rows>(&answer->message);
-    if (page == nullptr) return void_ = absl::InternalError("the sidecar answered SCAN with VALUES");
+    if (page == nullptr) return void_ = session_->Refuse(protocol::kBadFrame, "SCAN was answered with VALUES");
     if (page->error.has_value() && *page->error == "cancelled")
       return void_ = absl::CancelledError("the batch is void");
     if (page->error.has_value()) return absl::UnavailableError(StrCat("scanning state: ", *page->error));
@@ -301,6 +320,8 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> BatchRun::Scan(
     scan.cursor = cursor;
   }
 }
+
+absl::Status RejectRecord(std::string_view why) { return Final(absl::FailedPreconditionError(ToAbsl(why))); }
 
 absl::Status BatchRun::FailOutput(absl::Status status) {
   if (output_failure_.ok()) output_failure_ = status;
@@ -322,9 +343,12 @@ absl::Status BatchRun::Emit(std::string_view output, MaybeView key, MaybeView va
     return FailOutput(absl::InvalidArgumentError(
         StrCat("a record of ", bytes, " bytes for output \"", output, "\", which takes ", info->max_bytes)));
   }
-  const int64_t timestamp = options.timestamp_ms.value_or(item().timestamp_ms);
-  if (timestamp < welcome().min_timestamp_ms || timestamp > welcome().max_timestamp_ms) {
-    return FailOutput(absl::InvalidArgumentError(StrCat("timestamp ", timestamp, " of a record for output \"", output,
+  std::optional<int64_t> timestamp = options.timestamp_ms.value_or(item().timestamp_ms);
+  const bool in_range = *timestamp >= welcome().min_timestamp_ms && *timestamp <= welcome().max_timestamp_ms;
+  if (!in_range && !options.timestamp_ms.has_value()) {
+    timestamp.reset();  // a record without a time of its own: the sidecar's clock
+  } else if (!in_range) {
+    return FailOutput(absl::InvalidArgumentError(StrCat("timestamp ", *timestamp, " of a record for output \"", output,
                                                         "\" is outside ", welcome().min_timestamp_ms, " to ",
                                                         welcome().max_timestamp_ms)));
   }

@@ -68,6 +68,9 @@ absl::Status Session::Greet() {
     if (const auto* error = std::get_if<protocol::Error>(&received->message)) return StatusOf(*error);
     auto* welcome = std::get_if<protocol::Welcome>(&received->message);
     if (welcome == nullptr) return absl::InternalError("the sidecar's first frame is not WELCOME");
+    if (welcome->version < protocol::kMinVersion || welcome->version > protocol::kMaxVersion)
+      return Refuse(protocol::kBadFrame, StrCat("WELCOME has protocol version ", welcome->version, ", this SDK speaks ",
+                                                protocol::kMinVersion, " to ", protocol::kMaxVersion));
     welcome_ = std::move(*welcome);
     welcomed_ = true;
   }
@@ -81,15 +84,21 @@ absl::Status Session::Greet() {
 }
 
 absl::StatusOr<std::optional<ReceivedMessage>> Session::Receive(absl::Duration timeout) {
-  MS_ASSIGN_OR_RETURN(std::optional<protocol::Frame> frame, link_->Receive(timeout));
-  if (!frame.has_value()) return std::nullopt;
-  absl::StatusOr<protocol::SidecarMessage> message = protocol::DecodeSidecarMessage(frame->payload);
-  if (!message.ok()) {
-    link_->Send(protocol::EncodeFrame(protocol::Error{protocol::kBadFrame, std::string(message.status().message())}))
-        .IgnoreError();
-    return message.status();
-  }
-  return ReceivedMessage{*std::move(message), std::move(frame->buffer)};
+  absl::StatusOr<std::optional<protocol::Frame>> frame = link_->Receive(timeout);
+  // Lengths: zero, or beyond the cap. Everything else is the connection's.
+  if (absl::IsInvalidArgument(frame.status())) return Refuse(protocol::kBadFrame, ToStd(frame.status().message()));
+  if (absl::IsResourceExhausted(frame.status()))
+    return Refuse(protocol::kFrameTooLarge, ToStd(frame.status().message()));
+  if (!frame.ok()) return frame.status();
+  if (!frame->has_value()) return std::nullopt;
+  absl::StatusOr<protocol::SidecarMessage> message = protocol::DecodeSidecarMessage((*frame)->payload);
+  if (!message.ok()) return Refuse(protocol::kBadFrame, ToStd(message.status().message()));
+  return ReceivedMessage{*std::move(message), std::move((*frame)->buffer)};
+}
+
+absl::Status Session::Refuse(const char* code, std::string_view problem) {
+  link_->Send(protocol::EncodeFrame(protocol::Error{code, std::string(problem)})).IgnoreError();
+  return absl::InternalError(StrCat("the sidecar broke the protocol: ", problem));
 }
 
 absl::Status Session::Serve() {
@@ -111,8 +120,7 @@ absl::Status Session::Serve() {
 
 absl::Status Session::Handle(ReceivedMessage received) {
   if (auto* batch = std::get_if<protocol::Batch>(&received.message)) {
-    pending_.push_back({std::move(*batch), std::move(received.buffer)});
-    return absl::OkStatus();
+    return Take(std::move(*batch), std::move(received.buffer));
   }
   if (const auto* cancel = std::get_if<protocol::Cancel>(&received.message)) {
     for (Pending& pending : pending_) {
@@ -129,7 +137,38 @@ absl::Status Session::Handle(ReceivedMessage received) {
     said_goodbye_ = true;
     return link_->Send(protocol::EncodeFrame(protocol::Goodbye{"leaving"}));
   }
+  if (std::holds_alternative<protocol::Welcome>(received.message))
+    return Refuse(protocol::kBadFrame, "WELCOME came a second time");
   return absl::OkStatus();  // OPEN, CLOSE: nothing is kept between batches; answers nobody waits for any more
+}
+
+// Queues a batch that agrees with WELCOME and with what is in flight.
+absl::Status Session::Take(protocol::Batch batch, std::shared_ptr<const void> buffer) {
+  int valid = 0;
+  for (const Pending& other : pending_) {
+    if (other.batch.seq == batch.seq) return Refuse(protocol::kBadFrame, StrCat("batch ", batch.seq, " came twice"));
+    if (other.cancelled) continue;  // it no longer counts: the sidecar sends the next one at once
+    if (other.batch.task == batch.task)
+      return Refuse(protocol::kBadFrame,
+                    StrCat("batch ", batch.seq, ": one of task ", batch.task.value(), " is in flight"));
+    ++valid;
+  }
+  if (valid >= options_.parallel)
+    return Refuse(protocol::kBadFrame,
+                  StrCat("batch ", batch.seq, " is more than the ", options_.parallel, " this worker takes at once"));
+  for (const protocol::RecordItem& item : batch.items) {
+    if (item.input >= welcome_.inputs.size())
+      return Refuse(protocol::kBadFrame,
+                    StrCat("batch ", batch.seq, " names input ", item.input, ", there are ", welcome_.inputs.size()));
+  }
+  const size_t readable = welcome_.stores.size() + welcome_.joins.size() + welcome_.lookups.size();
+  for (const auto& state : batch.state) {
+    if (state.store >= readable)
+      return Refuse(protocol::kBadFrame,
+                    StrCat("batch ", batch.seq, " has state of store ", state.store, ", there are ", readable));
+  }
+  pending_.push_back({std::move(batch), std::move(buffer)});
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ReceivedMessage> Session::Ask(std::string_view frame, uint64_t seq, uint64_t rid) {

@@ -42,6 +42,8 @@ class Session {
   const protocol::Welcome& welcome() const { return welcome_; }
   const Handler* HandlerOf(uint32_t input) const { return input < by_input_.size() ? by_input_[input] : nullptr; }
   absl::Status Send(std::string_view frame) { return link_->Send(frame); }
+  // The sidecar broke the protocol: tells it (ERROR) and gives the status that ends this session.
+  absl::Status Refuse(const char* code, std::string_view problem);
   // Sends a GET or SCAN frame and waits for its answer (VALUES or ROWS of `rid`). Cancelled: so is the batch.
   absl::StatusOr<ReceivedMessage> Ask(std::string_view frame, uint64_t seq, uint64_t rid);
   uint64_t NewRequest() { return ++last_rid_; }
@@ -55,6 +57,7 @@ class Session {
   absl::Status Greet();
   absl::Status Serve();
   absl::StatusOr<std::optional<ReceivedMessage>> Receive(absl::Duration timeout);
+  absl::Status Take(protocol::Batch batch, std::shared_ptr<const void> buffer);
   // Everything but VALUES and ROWS.
   absl::Status Handle(ReceivedMessage received);
   absl::Status RunFront();

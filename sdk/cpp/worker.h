@@ -60,7 +60,8 @@ class Store {
 };
 
 struct EmitOptions {
-  std::optional<int64_t> timestamp_ms;  // default: that of the record being handled
+  // Default: that of the record being handled; the sidecar's clock where that is outside the limits.
+  std::optional<int64_t> timestamp_ms;
   std::vector<std::pair<std::string_view, MaybeView>> headers;
   std::optional<int32_t> partition;  // default: by key
 };
@@ -92,6 +93,9 @@ class Context {
 // OK: the item is done. Any other status (or an exception) fails it: what it staged is dropped, and errors.onFailure of
 // the manifest decides. DataLoss means that the input cannot be read: failure class Decode, not retried.
 using Handler = std::function<absl::Status(Context&)>;
+
+// What a handler returns for a record that will never succeed: it is not retried, errors.onFailure applies at once.
+absl::Status RejectRecord(std::string_view why);
 
 struct AppOptions {
   std::string socket_path;  // empty: $MILLSTREAM_SOCKET, or /run/millstream/worker.sock

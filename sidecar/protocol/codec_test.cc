@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sidecar/protocol/frame.h"
-#include "sidecar/protocol/testing/message_json.h"
+#include "sidecar/protocol/message_json.h"
 #include "sidecar/protocol/utf8.h"
 
 namespace millstream::protocol {

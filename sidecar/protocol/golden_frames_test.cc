@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "sidecar/protocol/codec.h"
 #include "sidecar/protocol/frame.h"
-#include "sidecar/protocol/testing/message_json.h"
+#include "sidecar/protocol/message_json.h"
 
 namespace millstream::protocol {
 namespace {

@@ -11,7 +11,7 @@ from typing import Any, Dict, Final, List, Optional, Protocol, Tuple
 from .context import Context
 from .errors import BatchVoided, MillstreamError, OutputError, ProtocolError
 from .failures import failure_of
-from .messages import DEFAULT_FRAME_CAP, FLAG_TRACE, ITEM_RECORD, as_bytes, result_frame
+from .messages import DEFAULT_FRAME_CAP, FLAG_TRACE, ITEM_RECORD, NOT_PREFETCHED, as_bytes, result_frame
 from .record import Record
 from .schema import Schema, StorePort
 from .state import MISSING, StateCells
@@ -23,6 +23,7 @@ VOID: Final = 2  # cancelled, or the connection ended
 
 # Room for the frame's own fields and a failure message.
 _RESULT_RESERVE: Final = 20 << 10
+_BYTES_OR_NONE: Final = (bytes, type(None), str)
 _MAX_OFFSET: Final = (1 << 63) - 1
 # A GET asks for at most so many keys; fewer, if the answer would not fit a frame.
 _MAX_KEYS_PER_GET: Final = 512
@@ -67,6 +68,8 @@ class Batch:
         self.link = link
         self.seq: int = message[1]
         self.task: int = message[2]
+        if type(message[3]) is not int:
+            raise ProtocolError(f"BATCH has {message[3]!r} as flags")
         self.trace = bool(message[3] & FLAG_TRACE)
         self.keys: List[bytes] = [key if type(key) is bytes else as_bytes(key) for key in message[4]]
         self.items: List[List[Any]] = message[5]
@@ -85,6 +88,9 @@ class Batch:
         self.logs: List[List[Tuple[Any, bytes, Optional[bytes], Any, int]]] = []
 
     def _check_items(self) -> None:
+        for what, number in (("seq", self.seq), ("task", self.task)):
+            if type(number) is not int or number < 0:
+                raise ProtocolError(f"BATCH has {number!r} as {what}")
         inputs = len(self.schema.inputs)
         keys = len(self.keys)
         for item in self.items:
@@ -101,6 +107,8 @@ class Batch:
                 raise ProtocolError(f"batch {self.seq} names key {key!r}, it has {keys}")
             if type(item[2]) is not int or not 0 <= item[2] <= _MAX_OFFSET or type(item[3]) is not int:
                 raise ProtocolError(f"batch {self.seq} has a record with offset {item[2]!r} and timestamp {item[3]!r}")
+            if type(item[5]) not in _BYTES_OR_NONE:
+                raise ProtocolError(f"batch {self.seq} has a record whose value is no bytes: {item[5]!r:.40}")
 
     def _make_cells(self, state: Dict[int, List[Any]]) -> List[StateCells]:
         stores = self.schema.stores
@@ -109,6 +117,9 @@ class Batch:
                 raise ProtocolError(f"batch {self.seq} has state of store {id!r}, there are {len(stores)}")
             if type(values) is not list or len(values) != len(self.keys):
                 raise ProtocolError(f"batch {self.seq}: the state of store {stores[id].name!r} is not aligned with its keys")
+            for value in values:
+                if type(value) not in _BYTES_OR_NONE and value is not NOT_PREFETCHED:
+                    raise ProtocolError(f"batch {self.seq}: store {stores[id].name!r} has a value that is no bytes: {value!r:.40}")
         return [StateCells(port, state.get(port.id)) for port in stores]
 
     def key_index(self, key: bytes) -> Optional[int]:

@@ -1,4 +1,4 @@
-#include "sidecar/protocol/testing/message_json.h"
+#include "sidecar/protocol/message_json.h"
 
 #include <nlohmann/json.hpp>
 

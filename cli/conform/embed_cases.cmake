@@ -1,0 +1,10 @@
+# Writes OUTPUT, a C++ source with every *.yaml of FOLDER as a raw string: cmake -DFOLDER=... -DOUTPUT=... -P embed_cases.cmake
+file(GLOB paths RELATIVE ${FOLDER} ${FOLDER}/*.yaml)
+list(SORT paths)
+set(code "#include \"cli/conform/conform_case.h\"\n\nnamespace millstream::cli::conform {\n\nconst std::vector<CaseFile>& CaseFiles() {\n  static const std::vector<CaseFile> files = {\n")
+foreach(path ${paths})
+  file(READ ${FOLDER}/${path} text)
+  string(APPEND code "    {\"${path}\", R\"==CASES==(${text})==CASES==\"},\n")
+endforeach()
+string(APPEND code "  };\n  return files;\n}\n\n}  // namespace millstream::cli::conform\n")
+file(WRITE ${OUTPUT} "${code}")

@@ -1,0 +1,63 @@
+#ifndef MILLSTREAM_CLI_CONFORM_FLIGHT_H_
+#define MILLSTREAM_CLI_CONFORM_FLIGHT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/conform/notation.h"
+#include "cli/conform/store_model.h"
+#include "sidecar/protocol/messages.h"
+
+namespace millstream::cli::conform {
+
+// A record of a `batch` step, its names resolved.
+struct CaseRecord {
+  uint32_t input = 0;
+  std::optional<std::string> key, value;
+  std::vector<std::pair<std::string, std::optional<std::string>>> headers;
+  int64_t timestamp_ms = 0;
+  int64_t offset = 0;
+  uint32_t attempt = 1;
+};
+
+// One batch of a case from its BATCH to its last RESULT. A worker may hand back its end unhandled: then the rest goes
+// out under another seq, and what came back adds up here.
+struct Flight {
+  uint64_t seq = 0;      // as the case knows it
+  uint64_t sent_as = 0;  // of the BATCH that is out
+  int32_t task = 0;
+  uint32_t flags = 0;
+  std::optional<int64_t> watermark_ms;
+  std::vector<CaseRecord> records;
+  Json not_prefetched = Json::object();  // store -> [key] or true: left out of the state that travels along
+  bool cancelled = false;
+  bool ended = false;
+  std::vector<uint32_t> extends;   // `done` of the EXTENDs since BATCH
+  std::vector<uint64_t> requests;  // rids of GET and SCAN
+  // What came back.
+  size_t done = 0;
+  int idle_results = 0;  // RESULTs of no item, in a row
+  Json failure;
+  Json state = Json::object();  // store -> key -> last value or null
+  Json outputs = Json::array();
+};
+
+// The records of a `batch` step; {generate: {count, keys?, key, value}} stands for many. `next_offset` is counted on.
+absl::StatusOr<std::vector<CaseRecord>> ReadRecords(const Json& list, const std::vector<std::string>& inputs,
+                                                    int64_t* next_offset);
+
+// The BATCH frame of what is left of the flight. `prefetched`: the stores whose values travel along, by their ids.
+std::string BatchFrame(const Flight& flight, const StoreModel& model, const std::vector<std::string>& stores,
+                       const std::vector<size_t>& prefetched);
+
+// `state` and `outputs` of a `result` step in the form of Flight, for comparison.
+absl::StatusOr<Json> ReadExpectedState(const Json& state);
+absl::StatusOr<Json> ReadExpectedOutputs(const Json& outputs);
+
+}  // namespace millstream::cli::conform
+
+#endif  // MILLSTREAM_CLI_CONFORM_FLIGHT_H_

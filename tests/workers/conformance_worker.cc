@@ -1,0 +1,157 @@
+// The conformance worker of the C++ SDK: does what docs/reference/conformance.md says.
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/status.h"
+#include "common/base/strings.h"
+#include "sdk/cpp/worker.h"
+
+namespace millstream {
+namespace {
+
+using Words = std::vector<std::string>;
+using worker::Context;
+using worker::MaybeView;
+
+Words Split(std::string_view text, char separator) {
+  Words words;
+  while (true) {
+    const size_t end = text.find(separator);
+    words.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return words;
+    text.remove_prefix(end + 1);
+  }
+}
+
+// A word of a script: ~ is null, % alone is empty, %ff a byte.
+std::optional<std::string> Word(std::string_view text) {
+  if (text == "~") return std::nullopt;
+  if (text == "%") return "";
+  std::string bytes;
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned byte = static_cast<unsigned char>(text[i]);
+    if (text[i] == '%') {
+      std::from_chars(text.data() + i + 1, text.data() + i + 3, byte, 16);
+      i += 2;
+    }
+    bytes.push_back(static_cast<char>(byte));
+  }
+  return bytes;
+}
+
+int64_t Int(std::string_view text) {
+  int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+absl::Status Emit(Context& ctx, const Words& words) {
+  const auto key = Word(words[2]), value = Word(words[3]);
+  worker::EmitOptions options;
+  if (words.size() > 4 && words[4] != "~") options.timestamp_ms = Int(words[4]);
+  if (words.size() > 5 && words[5] != "~") options.partition = static_cast<int32_t>(Int(words[5]));
+  std::vector<std::pair<std::string, std::optional<std::string>>> headers;
+  for (size_t i = 6; i < words.size(); ++i) {
+    const size_t equals = words[i].find('=');
+    headers.emplace_back(words[i].substr(0, equals), Word(std::string_view(words[i]).substr(equals + 1)));
+  }
+  for (const auto& [name, header] : headers) options.headers.emplace_back(name, header);
+  return ctx.Emit(words[1], key, value, options);
+}
+
+absl::Status Count(Context& ctx, worker::Store store) {
+  MS_ASSIGN_OR_RETURN(const MaybeView before, store.Get());
+  const std::string count = std::to_string(Int(before.value_or("0")) + 1);
+  MS_RETURN_IF_ERROR(store.Put(count));
+  return ctx.Emit("out", ctx.key(), count);
+}
+
+absl::Status Scan(Context& ctx, worker::Store store, const Words& words) {
+  const auto from = Word(words[2]), to = Word(words[3]);
+  worker::ScanOptions options;
+  options.from = from;
+  options.to = to;
+  options.limit = static_cast<uint32_t>(Int(words[4]));
+  options.reverse = words[5] == "reverse";
+  MS_ASSIGN_OR_RETURN(const auto rows, store.Scan(options));
+  for (const auto& [key, value] : rows) MS_RETURN_IF_ERROR(ctx.Emit("reads", key, value));
+  return absl::OkStatus();
+}
+
+absl::Status Get(Context& ctx, worker::Store store, const Words& words) {
+  if (words.size() < 3) {
+    MS_ASSIGN_OR_RETURN(const MaybeView value, store.Get());
+    return ctx.Emit("reads", ctx.key(), value);
+  }
+  const auto key = Word(words[2]);
+  MS_ASSIGN_OR_RETURN(const MaybeView value, store.Get(*key));
+  return ctx.Emit("reads", key, value);
+}
+
+absl::Status Do(Context& ctx, const Words& words) {
+  const std::string& name = words[0];
+  if (name == "get") return Get(ctx, ctx.State(words[1]), words);
+  if (name == "set") {
+    return words.size() > 3 ? ctx.State(words[1]).Put(*Word(words[3]), *Word(words[2]))
+                            : ctx.State(words[1]).Put(*Word(words[2]));
+  }
+  if (name == "set_size") return ctx.State(words[1]).Put(std::string(static_cast<size_t>(Int(words[2])), 'x'));
+  if (name == "delete")
+    return words.size() > 2 ? ctx.State(words[1]).Delete(*Word(words[2])) : ctx.State(words[1]).Delete();
+  if (name == "scan") return Scan(ctx, ctx.State(words[1]), words);
+  if (name == "count") return Count(ctx, ctx.State(words[1]));
+  if (name == "emit") return Emit(ctx, words);
+  if (name == "emit_size") return ctx.Emit(words[1], ctx.key(), std::string(static_cast<size_t>(Int(words[2])), 'x'));
+  if (name == "info") {
+    return ctx.Emit(
+        "out", std::nullopt,
+        StrCat(ctx.input(), " ", ctx.task(), " ", ctx.offset(), " ", ctx.timestamp_ms(), " ", ctx.attempt()));
+  }
+  if (name == "fail") return absl::InternalError(*Word(words[1]));
+  if (name == "fail_size") return absl::InternalError(std::string(static_cast<size_t>(Int(words[1])), 'x'));
+  if (name == "reject") return worker::RejectRecord(*Word(words[1]));
+  if (name == "crash") std::_Exit(3);
+  if (name == "sleep") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(Int(words[1])));
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(StrCat("no command ", name));
+}
+
+absl::Status Script(Context& ctx) {
+  for (const std::string& line : Split(ctx.value().value_or(""), '\n')) MS_RETURN_IF_ERROR(Do(ctx, Split(line, ' ')));
+  return absl::OkStatus();
+}
+
+absl::Status Echo(Context& ctx) {
+  worker::EmitOptions options;
+  options.headers = ctx.headers();
+  return ctx.Emit("out", ctx.key(), ctx.value(), options);
+}
+
+absl::Status Ints(Context& ctx) {
+  if (!ctx.value().has_value() || ctx.value()->size() != 8) return absl::DataLossError("an integer has 8 bytes");
+  return ctx.Emit("out", ctx.key(), std::to_string(static_cast<int64_t>(ReadBigEndian64(*ctx.value()))));
+}
+
+int Main() {
+  worker::App app;
+  app.On("script", Script).On("echo", Echo).On("ints", Ints);
+  const absl::Status status = app.Run();
+  if (!status.ok()) std::cerr << "conformance_worker: " << status.message() << "\n";
+  return status.ok() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace millstream
+
+int main() { return millstream::Main(); }
