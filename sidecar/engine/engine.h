@@ -42,7 +42,9 @@ struct EngineOptions {
     kR6,  // an unknown outcome is taken for an abort
     kR7,  // offsets are sent without a generation
   };
-  Mutation mutation = Mutation::kNone;
+  // What options start with; the test build of the programs (cli/crashtest_main.cc) sets it first thing in main.
+  inline static Mutation default_mutation = Mutation::kNone;
+  Mutation mutation = default_mutation;
 };
 
 // Under the usual limit of a topic (1 MiB) with what the log adds to a record.

@@ -8,7 +8,7 @@ import brokers  # noqa: E402
 import proxy as proxies  # noqa: E402
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def proxied(tmp_path_factory):
     """One broker behind a proxy: (cluster, proxy)."""
     cluster = brokers.Cluster(tmp_path_factory.mktemp("kafka") / "run")
