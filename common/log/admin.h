@@ -35,7 +35,7 @@ struct TopicInfo {
 
 struct GroupMember {
   std::string member_id, instance_id, host;
-  std::vector<TopicPartition> assigned;  // what it reads, where the log knows
+  std::vector<TopicPartition> assigned = {};  // what it reads, where the log knows
 };
 
 struct GroupInfo {

@@ -33,9 +33,12 @@ class KafkaAdmin : public log::Admin {
   absl::Status SetGroupOffsets(const std::string& group,
                                absl::Span<const std::pair<TopicPartition, log::GroupOffset>> offsets) override;
   absl::StatusOr<std::vector<log::GroupInfo>> ListGroups() override;
+  absl::StatusOr<log::GroupInfo> DescribeGroup(const std::string& group) override;
   absl::Status DeleteGroup(const std::string& group) override;
 
  private:
+  // nullptr: all of them.
+  absl::StatusOr<std::vector<log::GroupInfo>> Groups(const char* only);
   absl::Status Create(const log::TopicSpec& spec, const std::map<std::string, std::string>& config);
   // `spec`: RD_KAFKA_OFFSET_SPEC_* or a timestamp.
   absl::StatusOr<Offset> LookUp(const TopicPartition& of, int64_t spec, log::Isolation isolation,

@@ -5,6 +5,7 @@
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "common/log/kafka/admin.h"
+#include "common/log/kafka/assignment.h"
 #include "common/log/kafka/errors.h"
 
 namespace millstream::kafka {
@@ -33,6 +34,20 @@ absl::StatusOr<const rd_kafka_group_result_t*> OneResult(const rd_kafka_group_re
   const rd_kafka_error_t* const error = rd_kafka_group_result_error(results[0]);
   if (error == nullptr || rd_kafka_error_code(error) == RD_KAFKA_RESP_ERR_NO_ERROR) return results[0];
   return ToStatus(rd_kafka_error_code(error), what, rd_kafka_error_string(error));
+}
+
+GroupInfo GroupOf(const rd_kafka_group_info& from) {
+  GroupInfo group{.group = from.group, .state = from.state, .generation = Generation(-1), .members = {}};
+  for (int i = 0; i < from.member_cnt; ++i) {
+    const rd_kafka_group_member_info& member = from.members[i];
+    const std::string_view assignment(static_cast<const char*>(member.member_assignment),
+                                      member.member_assignment == nullptr ? 0 : member.member_assignment_size);
+    group.members.push_back({.member_id = member.member_id,
+                             .instance_id = "",
+                             .host = member.client_host,
+                             .assigned = DecodeAssignment(assignment)});
+  }
+  return group;
 }
 
 }  // namespace
@@ -186,33 +201,36 @@ absl::Status KafkaAdmin::SetGroupOffsets(const std::string& group,
   });
 }
 
-absl::StatusOr<std::vector<GroupInfo>> KafkaAdmin::ListGroups() {
+absl::StatusOr<std::vector<GroupInfo>> KafkaAdmin::Groups(const char* only) {
+  const std::string what = only == nullptr ? "list groups" : StrCat("describe group ", only);
   std::vector<GroupInfo> groups;
   MS_RETURN_IF_ERROR(client_->UntilSettled([&]() -> absl::Status {
     const rd_kafka_group_list* raw = nullptr;
-    const rd_kafka_resp_err_t error = rd_kafka_list_groups(client_->get(), nullptr, &raw, Millis(client_->deadline()));
+    const rd_kafka_resp_err_t error = rd_kafka_list_groups(client_->get(), only, &raw, Millis(client_->deadline()));
     const OwnedGroupList list(raw);
     if (error) {
-      const absl::Status status =
-          ToStatus(error, "list groups", StrCat(rd_kafka_err2str(error), client_->ConnectionTrouble()));
+      const absl::Status status = ToStatus(error, what, StrCat(rd_kafka_err2str(error), client_->ConnectionTrouble()));
       // Some brokers have not answered: as good as unavailable.
       return error == RD_KAFKA_RESP_ERR__PARTIAL ? absl::UnavailableError(status.message()) : status;
     }
     groups.clear();
     for (int i = 0; i < list->group_cnt; ++i) {
       const rd_kafka_group_info& from = list->groups[i];
-      if (from.err) return ToStatus(from.err, StrCat("list groups: group ", from.group));
+      if (from.err) return ToStatus(from.err, StrCat(what, ": group ", from.group));
       if (std::string_view(from.state) == "Dead") continue;  // deleted
-      GroupInfo group{.group = from.group, .state = from.state, .generation = Generation(-1), .members = {}};
-      for (int m = 0; m < from.member_cnt; ++m) {
-        group.members.push_back(
-            {.member_id = from.members[m].member_id, .instance_id = "", .host = from.members[m].client_host});
-      }
-      groups.push_back(std::move(group));
+      groups.push_back(GroupOf(from));
     }
     return absl::OkStatus();
   }));
   return groups;
+}
+
+absl::StatusOr<std::vector<GroupInfo>> KafkaAdmin::ListGroups() { return Groups(nullptr); }
+
+absl::StatusOr<GroupInfo> KafkaAdmin::DescribeGroup(const std::string& group) {
+  MS_ASSIGN_OR_RETURN(std::vector<GroupInfo> groups, Groups(group.c_str()));
+  if (!groups.empty()) return std::move(groups.front());
+  return GroupInfo{.group = group, .state = "Dead", .generation = Generation(-1), .members = {}};
 }
 
 absl::Status KafkaAdmin::DeleteGroup(const std::string& group) {

@@ -154,8 +154,11 @@ absl::StatusOr<log::AcknowledgedOffsets> KafkaTransactionalWriter::Flush() {
 absl::Status KafkaTransactionalWriter::SendOffsets(
     const log::GroupToken& token, absl::Span<const std::pair<TopicPartition, log::GroupOffset>> offsets) {
   MS_RETURN_IF_ERROR(Expect(State::kOpen, TransactionCall::kSendOffsets));
-  if (token.generation.value() < 0 || token.member_id.empty()) {
-    // A broker would take such offsets without looking at the group at all (engine.md, R7).
+  // Nobody's token (record.h) comes from tools that look for members themselves; anything else that is half a token is
+  // a mistake, and a broker would take its offsets without looking at the group at all (engine.md, R7).
+  const bool nobody = token.generation == Generation(-1) && token.member_id.empty() && token.instance_id.empty() &&
+                      !token.group.empty();
+  if (!nobody && (token.generation.value() < 0 || token.member_id.empty())) {
     return Fail(TransactionCall::kSendOffsets,
                 TransactionError{RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION, ErrorClass::kRequiresAbort,
                                  "a token without member or generation fences nobody"});

@@ -293,7 +293,8 @@ TEST_P(LogContract, NobodysTokenSetsOffsetsOfAGroupWithoutMembers) {
     ASSERT_TRUE(writer->Begin().ok());
     ASSERT_TRUE(writer->Append({{.to = tp, .timestamp_ms = 1, .key = "k", .value = "v", .headers = {}}}).ok());
     ASSERT_TRUE(writer->Flush().ok());
-    ASSERT_TRUE(writer->SendOffsets(nobody, {OffsetPair{tp, {Offset(next), "by a tool"}}}).ok());
+    const absl::Status sent = writer->SendOffsets(nobody, {OffsetPair{tp, {Offset(next), "by a tool"}}});
+    ASSERT_TRUE(sent.ok()) << sent;
     ASSERT_TRUE(writer->Commit().ok());
     EXPECT_EQ(OffsetsOf(admin(), group, {tp})(tp), next);
   }
