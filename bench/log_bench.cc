@@ -1,8 +1,11 @@
 // The embedded log: appends in transactions, reads, commits, wake-up of a waiting reader.
 //   log_bench [--benchmark_filter=...]; the folder is made under TMPDIR (a real disk, or the syncs mean nothing).
 #include <benchmark/benchmark.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -152,6 +155,52 @@ void BM_EmptyPollOfManyPartitions(benchmark::State& state) {
   for (auto _ : state) MS_CHECK_OK(reader->Poll(absl::ZeroDuration()));
 }
 BENCHMARK(BM_EmptyPollOfManyPartitions);
+
+double ResidentMegabytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t size = 0, resident = 0;
+  statm >> size >> resident;
+  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+double CpuSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// What an open log costs while nothing happens: with so many partitions per topic, a reader waiting on all of them, and
+// megabytes written before. Run alone, so that the memory is its own.
+void BM_Idle(benchmark::State& state) {
+  const double before = ResidentMegabytes();
+  const int partitions = static_cast<int>(state.range(0));
+  BenchLog log(partitions);
+  auto plain = log->NewPlainWriter();
+  const int64_t appends = state.range(1) * (1 << 20) / 120'000;  // an append makes about 120 kB
+  for (int64_t i = 0; i < appends; ++i) {
+    MS_CHECK_OK(plain->Append(EngineBatch(static_cast<int>(i % partitions), static_cast<int>(i))));
+  }
+  MS_CHECK_OK(plain->Flush());
+  auto reader = log->NewReader({});
+  for (int p = 0; p < partitions; ++p) {
+    const TopicPartition from{"output", Partition(p)};
+    MS_CHECK_OK(reader->Add(from, *log->admin().EndOffset(from, Isolation::kReadCommitted)));
+  }
+  while (!reader->Poll(absl::Seconds(1))->empty()) {
+  }
+  for (auto _ : state) {
+    const double cpu = CpuSeconds();
+    const absl::Duration began = SystemClock().Monotonic();
+    MS_CHECK_OK(reader->Poll(absl::Seconds(20)));
+    state.counters["cpu_percent"] =
+        100 * (CpuSeconds() - cpu) / absl::ToDoubleSeconds(SystemClock().Monotonic() - began);
+  }
+  state.counters["resident_mb"] = ResidentMegabytes() - before;
+}
+BENCHMARK(BM_Idle)->Args({8, 0})->Args({8, 200})->Args({1000, 0})->Iterations(1)->UseRealTime();
 
 }  // namespace
 }  // namespace millstream::log

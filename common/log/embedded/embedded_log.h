@@ -26,9 +26,10 @@ struct EmbeddedLogOptions {
 // It behaves as Kafka does where it matters: appends take offsets at once, markers take an offset, last stable offset,
 // producer epochs, pending group offsets, generations. A commit is durable by one synced write.
 //
-// A full disk (RESOURCE_EXHAUSTED) refuses writes and nothing else; they succeed again when there is space. After
-// another error of the disk every write is INTERNAL, without a Recovery, until the log is opened again: nothing
-// undecided is visible meanwhile, and a commit whose outcome was unknown is found either whole or aborted afterwards.
+// A full disk (RESOURCE_EXHAUSTED) and other I/O errors (UNAVAILABLE) refuse writes and nothing else: reading goes on.
+// Once the cause is gone the next write succeeds. Nothing undecided is visible meanwhile, and a commit whose outcome
+// was unknown is found either whole or aborted afterwards. Only damaged files, or a disk that lost what it could not
+// sync, make every write INTERNAL, without a Recovery, until the log is opened again.
 class EmbeddedLog : public Log {
  public:
   // Creates the folder if it is missing. FAILED_PRECONDITION if another process holds it (names its pid),
