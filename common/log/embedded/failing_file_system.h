@@ -28,7 +28,15 @@ class FailingFileSystem : public rocksdb::FileSystemWrapper {
 
   FailingFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
   const char* Name() const override { return "FailingFileSystem"; }
-  void Set(Mode mode) { mode_ = mode; }
+  void Set(Mode mode) {
+    left_ = -1;
+    mode_ = mode;
+  }
+  // Fails from the write to a write-ahead log on that follows so many more of them.
+  void SetAfterLogWrites(int writes, Mode mode) {
+    mode_then_ = mode;
+    left_ = writes;
+  }
 
   rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* result,
@@ -54,6 +62,7 @@ class FailingFileSystem : public rocksdb::FileSystemWrapper {
     using FSWritableFileOwnerWrapper::Append;
     rocksdb::IOStatus Append(const rocksdb::Slice& data, const rocksdb::IOOptions& options,
                              rocksdb::IODebugContext* debug) override {
+      if (name_.ends_with(".log") && system_->left_ >= 0 && system_->left_-- == 0) system_->Set(system_->mode_then_);
       rocksdb::IOStatus failure = system_->WriteFailure(name_);
       const size_t goes_through =
           failure.ok() || system_->mode_ == Mode::kWritesFailLate ? data.size() : data.size() / 2;
@@ -98,6 +107,8 @@ class FailingFileSystem : public rocksdb::FileSystemWrapper {
   }
 
   std::atomic<Mode> mode_ = Mode::kHealthy;
+  std::atomic<Mode> mode_then_ = Mode::kHealthy;
+  std::atomic<int> left_ = -1;
 };
 
 }  // namespace millstream::log::embedded

@@ -139,6 +139,43 @@ TEST(Folder, UnwritablePlacesAreNamed) {
   EXPECT_THAT(MessageOf(refused.status()), HasSubstr(folder.path() + "/file/log"));
 }
 
+TEST(Folder, OpenedAgainAGroupGoesOnBehindItsLastGeneration) {
+  TestFolder folder;
+  auto log = OpenIn(folder.path());
+  ASSERT_TRUE(log.ok()) << log.status();
+  MS_CHECK_OK((*log)->admin().CreateTopic({"t", 1, -1, {}}));
+  MS_CHECK_OK((*log)->JoinGroup("g", "m"));
+  const GroupToken old = *(*log)->JoinGroup("g", "m");
+  log->reset();
+  log = OpenIn(folder.path());
+  ASSERT_TRUE(log.ok()) << log.status();
+  const auto joined = (*log)->JoinGroup("g", "m");
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_GT(joined->generation, old.generation);
+  auto writer = (*log)->NewTransactionalWriter({"w"});
+  MS_CHECK_OK(writer->Init());
+  MS_CHECK_OK(writer->Begin());
+  const absl::Status stale = writer->SendOffsets(old, {{{"t", Partition(0)}, {Offset(1), ""}}});
+  EXPECT_THAT(MessageOf(stale), HasSubstr("ILLEGAL_GENERATION")) << stale;
+}
+
+TEST(Folder, OpenedAgainADeletedTopicHasLeftNoOffsets) {
+  TestFolder folder;
+  auto log = OpenIn(folder.path());
+  ASSERT_TRUE(log.ok()) << log.status();
+  const TopicPartition tp{"t", Partition(0)};
+  MS_CHECK_OK((*log)->admin().CreateTopic({"t", 1, -1, {}}));
+  MS_CHECK_OK((*log)->admin().SetGroupOffsets("g", {{tp, {Offset(5), ""}}}));
+  MS_CHECK_OK((*log)->admin().DeleteTopic("t"));
+  MS_CHECK_OK((*log)->admin().CreateTopic({"t", 1, -1, {}}));
+  log->reset();
+  log = OpenIn(folder.path());
+  ASSERT_TRUE(log.ok()) << log.status();
+  const auto offsets = (*log)->admin().StableGroupOffsets("g", {tp});
+  ASSERT_TRUE(offsets.ok()) << offsets.status();
+  EXPECT_TRUE(offsets->empty());
+}
+
 TEST(Damage, InATableIsDataLossNamingTheFile) {
   TestFolder folder;
   Fill(**OpenIn(folder.path()), 2000);

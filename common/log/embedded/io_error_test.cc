@@ -1,12 +1,9 @@
 // Disk full and I/O errors: clear errors, nothing half visible, and the log goes on when the cause is gone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mount.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <random>
 #include <set>
@@ -123,22 +120,26 @@ class IoErrors : public testing::Test {
     return files;
   }
 
-  // The folder as a crash at this moment would leave it, opened. Copied again if something changed meanwhile.
-  std::multiset<int> SeenAfterCrashNow() {
+  // The folder as a crash at this moment would leave it, opened in `copy`. Copied again if something changed meanwhile.
+  std::unique_ptr<EmbeddedLog> OpenAfterCrashNow(const TestFolder& copy) {
+    const std::string to = copy.path() + "/c";
     for (const absl::Duration until = SystemClock().Monotonic() + absl::Seconds(30);;) {
-      TestFolder copy;
+      std::filesystem::remove_all(to);
       bool moved = false;
       try {
         const Files before = FilesIn(folder_.path());
-        std::filesystem::copy(folder_.path(), copy.path() + "/c", std::filesystem::copy_options::recursive);
+        std::filesystem::copy(folder_.path(), to, std::filesystem::copy_options::recursive);
         moved = FilesIn(folder_.path()) != before;
       } catch (const std::filesystem::filesystem_error&) {
         moved = true;  // a file went away while it was looked at
       }
-      if (!moved) return Seen(*Open(copy.path() + "/c"));
-      if (SystemClock().Monotonic() > until)
-        return ADD_FAILURE() << "the folder is never at rest", std::multiset<int>();
+      if (!moved) return Open(to);
+      MS_CHECK(SystemClock().Monotonic() < until);  // the folder is never at rest
     }
+  }
+  std::multiset<int> SeenAfterCrashNow() {
+    TestFolder copy;
+    return Seen(*OpenAfterCrashNow(copy));
   }
 
   TestFolder folder_;
@@ -236,29 +237,60 @@ TEST_F(IoErrors, ADiskThatLosesWhatItCouldNotSyncEndsTheLogUntilItIsOpenedAgain)
 TEST_F(IoErrors, AnAppendThatFailedAndIsInTheFileAllTheSameHasNotHappened) {
   auto writer = Writer();
   ASSERT_TRUE(Commit(*writer, 1).ok());
+  // Two batches on partition 0: the second one, of many records, begins where the next transaction has its middle.
+  std::vector<OutgoingRecord> failing(22);
+  for (size_t i = 0; i < failing.size(); ++i) {
+    failing[i].to = {"t", Partition(0)};
+    failing[i].value = StrCat("2 ", std::string(i < 2 ? 100'000 : 10, 'x'));
+  }
   ASSERT_TRUE(writer->Begin().ok());
   files_->Set(Mode::kWritesFailLate);
-  EXPECT_EQ(RecoveryOf(writer->Append(Records(2))), Recovery::kAbort);
+  EXPECT_EQ(RecoveryOf(writer->Append(failing)), Recovery::kAbort);
   files_->Set(Mode::kHealthy);
   ASSERT_TRUE(writer->Abort().ok());
-  ASSERT_TRUE(CommitPatiently(*writer, 3).ok());  // takes the offsets of what failed
-  EXPECT_THAT(Seen(*log_), ElementsAre(1, 3));
-  EXPECT_THAT(SeenAfterCrashNow(), ElementsAre(1, 3));
+  for (int number = 3; number < 8; ++number) ASSERT_TRUE(CommitPatiently(*writer, number).ok());
+  EXPECT_THAT(Seen(*log_), ElementsAre(1, 3, 4, 5, 6, 7));
+  EXPECT_THAT(SeenAfterCrashNow(), ElementsAre(1, 3, 4, 5, 6, 7));
 }
 
-TEST_F(IoErrors, AMarkerThatFailedAndIsInTheFileAllTheSameDecidesOnce) {
-  auto writer = Writer();
-  ASSERT_TRUE(Commit(*writer, 1).ok());
-  ASSERT_TRUE(writer->Begin().ok());
-  ASSERT_TRUE(writer->Append(Records(2)).ok());
-  files_->Set(Mode::kWritesFailLate);
-  EXPECT_TRUE(IsOutcomeUnknown(writer->Commit()));
-  files_->Set(Mode::kHealthy);
-  writer = Writer();
-  EXPECT_THAT(Seen(*log_), ElementsAre(1));
-  EXPECT_THAT(SeenAfterCrashNow(), ElementsAre(1));  // and it stays so
-  ASSERT_TRUE(Commit(*writer, 3).ok());
-  EXPECT_THAT(SeenAfterCrashNow(), ElementsAre(1, 3));
+// However far the write of an end comes: records and offsets are committed together or not at all, and stay so.
+TEST_F(IoErrors, RecordsAndOffsetsStandOrFallTogether) {
+  const GroupToken token = *log_->JoinGroup("g", "m");
+  std::multiset<int> committed;
+  int64_t offset = 0;
+  const auto offset_in = [](EmbeddedLog& log) {
+    const auto offsets = log.admin().StableGroupOffsets("g", {{"t", Partition(0)}});
+    MS_CHECK_OK(offsets);
+    return offsets->empty() ? 0 : offsets->begin()->second.next.value();
+  };
+  int number = 0, failures = 0;
+  for (const Mode mode : {Mode::kDiskFull, Mode::kWritesFail, Mode::kWritesFailLate}) {
+    for (int writes = 0; writes < 3; ++writes) {
+      SCOPED_TRACE(StrCat("mode ", static_cast<int>(mode), " after ", writes, " writes"));
+      auto writer = Writer();
+      ASSERT_TRUE(writer->Begin().ok());
+      ASSERT_TRUE(writer->Append(Records(++number)).ok());
+      ASSERT_TRUE(writer->SendOffsets(token, {{{"t", Partition(0)}, {Offset(number), ""}}}).ok());
+      files_->SetAfterLogWrites(writes, mode);
+      const absl::Status status = writer->Commit();
+      files_->Set(Mode::kHealthy);
+      if (status.ok()) {
+        committed.insert(number);
+        offset = number;
+      } else {
+        ++failures;
+        EXPECT_TRUE(IsOutcomeUnknown(status)) << status;
+        writer = Writer();
+      }
+      EXPECT_EQ(Seen(*log_), committed);
+      EXPECT_EQ(offset_in(*log_), offset);
+      TestFolder copy;
+      const auto after_crash = OpenAfterCrashNow(copy);
+      EXPECT_EQ(Seen(*after_crash), committed);
+      EXPECT_EQ(offset_in(*after_crash), offset);
+    }
+  }
+  EXPECT_EQ(failures, 3) << "an end is one write";
 }
 
 // Commits go on until a full write buffer finds no room for its table.
@@ -342,95 +374,6 @@ TEST_F(IoErrors, AdminCallsFailWithoutTraces) {
     made = log_->admin().CreateTopic({"u", 1, -1, {}});
   } while (!made.ok() && SystemClock().Monotonic() < until);
   EXPECT_TRUE(made.ok()) << made;
-}
-
-// A tmpfs of 24 MB under the log. Needs root.
-class SmallVolume : public testing::Test {
- protected:
-  void SetUp() override {
-    if (mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=24m") == 0) {
-      mounted_ = true;
-      return;
-    }
-    const char* ci = getenv("CI");
-    if (ci != nullptr && std::string_view(ci) == "true")
-      FAIL() << "cannot mount a tmpfs, and with CI=true nothing is skipped";
-    GTEST_SKIP() << "needs root: cannot mount a tmpfs";
-  }
-  void TearDown() override {
-    if (mounted_) umount2(folder_.path().c_str(), MNT_DETACH);
-  }
-  // Fills the volume but for so many bytes.
-  void FillBut(uintmax_t free) {
-    std::filesystem::remove(folder_.path() + "/ballast");
-    std::ofstream ballast(folder_.path() + "/ballast", std::ios::binary);
-    const std::string page(4096, 'x');
-    while (std::filesystem::space(folder_.path()).available > free && ballast.write(page.data(), 4096).flush()) {
-    }
-  }
-
-  TestFolder folder_;
-  bool mounted_ = false;
-};
-
-TEST_F(SmallVolume, GoesOnWithLessRoomThanItsWriteBuffersMayTake) {
-  EmbeddedLogOptions options;
-  options.directory = folder_.path() + "/log";
-  auto log = *EmbeddedLog::Open(options);  // write buffers of 16 MB
-  ASSERT_TRUE(log->admin().CreateTopic({"t", 1, -1, {}}).ok());
-  std::map<int, int> expected;
-  int number = 0;
-  const auto commit = [&](TransactionalWriter& writer) {
-    std::vector<OutgoingRecord> records(4);
-    for (OutgoingRecord& record : records) {
-      record.to = {"t", Partition(0)};
-      record.value = StrCat(++number, " ", std::string(50'000, 'x'));
-    }
-    MS_RETURN_IF_ERROR(writer.Begin());
-    MS_RETURN_IF_ERROR(writer.Append(records));
-    MS_RETURN_IF_ERROR(writer.Commit());
-    for (int i = number - 3; i <= number; ++i) ++expected[i];
-    return absl::OkStatus();
-  };
-  auto writer = log->NewTransactionalWriter({"w"});
-  ASSERT_TRUE(writer->Init().ok());
-  for (int i = 0; i < 10; ++i) ASSERT_TRUE(commit(*writer).ok());  // 2 MB that are nowhere but in memory and the log
-  for (int round = 0; round < 5; ++round) {
-    SCOPED_TRACE(StrCat("round ", round));
-    FillBut(100'000);
-    absl::Status status;
-    for (int i = 0; status.ok() && i < 100; ++i) status = commit(*writer);
-    ASSERT_TRUE(absl::IsResourceExhausted(status)) << status;
-    FillBut(6 << 20);
-    const absl::Duration until = SystemClock().Monotonic() + absl::Seconds(20);
-    do {
-      writer = log->NewTransactionalWriter({"w"});
-      status = writer->Init();
-    } while (!status.ok() && SystemClock().Monotonic() < until);
-    ASSERT_TRUE(status.ok()) << status;
-    ASSERT_TRUE(commit(*writer).ok());
-  }
-  const auto check = [&] {
-    std::map<int, int> seen;
-    auto reader = log->NewReader({});
-    ASSERT_TRUE(reader->Add({"t", Partition(0)}, Offset(0)).ok());
-    for (bool end = false; !end;) {
-      const auto events = reader->Poll(absl::Seconds(10));
-      ASSERT_TRUE(events.ok() && !events->empty());
-      for (const ReaderEvent& event : *events) {
-        end = end || std::holds_alternative<EndOfPartition>(event);
-        const auto* read = std::get_if<RecordsRead>(&event);
-        if (read == nullptr) continue;
-        for (const Record& record : read->records) ++seen[std::stoi(*record.value)];
-      }
-    }
-    EXPECT_EQ(seen, expected);
-  };
-  check();
-  writer.reset();
-  log.reset();
-  log = *EmbeddedLog::Open(options);
-  check();
 }
 
 // Faults come and go at random; what was reported as committed stays, what was reported as aborted never shows up.

@@ -166,6 +166,25 @@ TEST_F(Retention, StopsAtOpenTransactions) {
   EXPECT_EQ(*log_->admin().EndOffset(tp, Isolation::kReadCommitted), Offset(3));
 }
 
+TEST_F(Retention, StopsAtATransactionThatIsOpenOverManySegments) {
+  segment_bytes_ = 2'000;
+  Reopen();
+  const TopicPartition tp = MakeTopic("t", {{"retention.ms", "60000"}});
+  const std::string big(1'500, 'x');
+  for (int i = 0; i < 4; ++i) Write(tp, "before", big);
+  auto writer = Writer("w", absl::Minutes(15));
+  ASSERT_TRUE(writer->Begin().ok());
+  ASSERT_TRUE(writer->Append({To(tp, "open", "1")}).ok());
+  for (int i = 0; i < 8; ++i) Write(tp, "after", big);
+  clock_.Advance(absl::Minutes(2));
+  Maintain();
+  EXPECT_EQ(*log_->admin().StartOffset(tp), Offset(4));
+  ASSERT_TRUE(writer->Commit().ok());
+  EXPECT_EQ(Contents(tp).front(), "4:open=1");
+  Maintain();  // everything is old but the marker
+  EXPECT_EQ(*log_->admin().StartOffset(tp), Offset(13));
+}
+
 TEST_F(Retention, AReaderInTheRemovedPartFails) {
   const TopicPartition tp = MakeTopic("t", {{"retention.ms", "1000"}});
   Write(tp, "a", "1");
@@ -228,6 +247,20 @@ TEST_F(Compaction, DropsAbortedRecordsAndMarkersAndKeepsTheEnd) {
   Reopen();
   EXPECT_THAT(Contents(tp), ElementsAre("0:a=1", "1:b=1", "end 6"));
   EXPECT_THAT(Contents(tp, Isolation::kReadCommitted, 5), ElementsAre("end 6"));
+}
+
+TEST_F(Compaction, KeepsTheEndWhenNothingElseIsLeft) {
+  const TopicPartition tp = MakeTopic("t", {{"cleanup.policy", "compact"}});
+  auto writer = Writer("w");
+  ASSERT_TRUE(writer->Begin().ok());
+  ASSERT_TRUE(writer->Append({To(tp, "a", "1"), To(tp, "b", "1")}).ok());
+  ASSERT_TRUE(writer->Abort().ok());  // marker 2
+  Maintain();
+  EXPECT_THAT(Contents(tp), ElementsAre("end 3"));
+  Reopen();
+  EXPECT_THAT(Contents(tp), ElementsAre("end 3"));
+  Write(tp, "c", "1");
+  EXPECT_THAT(Contents(tp), ElementsAre("3:c=1", "end 4"));
 }
 
 TEST_F(Compaction, NeverTouchesWhatLiesBehindAnOpenTransaction) {

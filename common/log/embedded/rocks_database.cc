@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -75,10 +76,20 @@ rocksdb::DBOptions DatabaseOptions(const StorageOptions& options) {
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
   db.max_manifest_file_size = 4 << 20;
-  // Room taken in advance (4 MiB for the manifest, more for the write-ahead log) is room a small disk lacks.
-  db.manifest_preallocation_size = 64 << 10;
-  db.allow_fallocate = false;
+  db.manifest_preallocation_size = 64 << 10;  // in place of 4 MiB, which a small disk lacks
   return db;
+}
+
+// Taking room for the write-ahead log in advance makes syncs faster by a third, and is taken from others.
+bool HasRoomInAdvance(const RocksSetting& setting) {
+  rocksdb::Env* const env = setting.env != nullptr ? setting.env.get() : rocksdb::Env::Default();
+  const std::string& directory = setting.options.directory;
+  uint64_t free = 0;
+  if (!env->GetFreeSpace(directory, &free).ok() &&  // not made yet
+      !env->GetFreeSpace(std::filesystem::path(directory).parent_path(), &free).ok()) {
+    return false;
+  }
+  return free > 16 * static_cast<uint64_t>(setting.options.memtable_bytes);
 }
 
 rocksdb::ColumnFamilyOptions FamilyOptions(const StorageOptions& options,
@@ -148,6 +159,7 @@ absl::StatusOr<std::unique_ptr<RocksDatabase>> RocksDatabase::Open(const RocksSe
   auto notices = std::make_shared<Notices>();
   std::unique_ptr<RocksDatabase> database(new RocksDatabase(mode, last));
   rocksdb::DBOptions options = DatabaseOptions(setting.options);
+  options.allow_fallocate = HasRoomInAdvance(setting);
   options.info_log = notices;
   options.listeners.push_back(std::make_shared<Listener>(setting.on_failure));
   options.wal_filter = database->leave_out_.get();
