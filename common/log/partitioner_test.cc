@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/escaping.h"
+
 namespace millstream::log {
 namespace {
 
@@ -68,6 +74,29 @@ TEST(Partitioner, KnowsTheVectorsOfTheJavaClient) {
   EXPECT_EQ(static_cast<int32_t>(Murmur2("a-little-bit-longer-string")), -1486304829);
   EXPECT_EQ(static_cast<int32_t>(Murmur2("lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8")), -58897971);
   EXPECT_EQ(static_cast<int32_t>(Murmur2("abc")), 479470107);
+}
+
+// What the Java client, librdkafka and Sarama themselves chose (tools/partitioners).
+TEST(Partitioner, ChoosesAsTheClientsThemselves) {
+  std::ifstream golden("tests/golden/partitioners.txt");
+  ASSERT_TRUE(golden.is_open());
+  int lines = 0;
+  for (std::string line; std::getline(golden, line);) {
+    if (line.starts_with("#")) continue;
+    std::istringstream columns(line);
+    std::string hex;
+    int partitions = 0, java = 0, consistent = 0, murmur2 = 0, fnv1a = 0, sarama = 0;
+    ASSERT_TRUE(columns >> hex >> partitions >> java >> consistent >> murmur2 >> fnv1a >> sarama) << line;
+    const std::string key = absl::HexStringToBytes(hex);
+    SCOPED_TRACE(line);
+    EXPECT_EQ(PartitionOfKey(KeyHash::kMurmur2, key, partitions), Partition(java));
+    EXPECT_EQ(PartitionOfKey(KeyHash::kMurmur2, key, partitions), Partition(murmur2));
+    EXPECT_EQ(PartitionOfKey(KeyHash::kCrc32, key, partitions), Partition(consistent));
+    EXPECT_EQ(PartitionOfKey(KeyHash::kFnv1a, key, partitions), Partition(fnv1a));
+    EXPECT_EQ(PartitionOfKey(KeyHash::kFnv1a, key, partitions), Partition(sarama));
+    ++lines;
+  }
+  EXPECT_GT(lines, 500);
 }
 
 TEST(Partitioner, NullKeysTakeTurnsAndEmptyKeysDoNot) {

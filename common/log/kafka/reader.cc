@@ -261,7 +261,9 @@ void KafkaReader::TakeError(Source& source, const rd_kafka_message_t& message, G
         if (Assign(source.from, at).ok()) return;
       }
       watch_->Suspect();  // or is it another topic by now?
-      return Failed(source, absl::OutOfRangeError(StrCat("offset ", at.value(), ": ", detail)), to);
+      return Failed(
+          source,
+          absl::OutOfRangeError(StrCat("offset ", at.value(), ": ", detail, " (asked for ", message.offset, ")")), to);
     }
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
     case RD_KAFKA_RESP_ERR__BAD_MSG:

@@ -39,6 +39,8 @@ bool LogContract::Eventually(const std::function<bool()>& condition, absl::Durat
 
 std::string LogContract::MakeTopic(int partitions, std::map<std::string, std::string> config) {
   const std::string name = Unique("topic");
+  // Many tests write times of 1970, which Kafka would delete as older than a week at its next look.
+  config.emplace("retention.ms", "-1");
   const absl::Status status = admin().CreateTopic({name, partitions, -1, std::move(config)});
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_TRUE(Eventually([&] {
