@@ -68,6 +68,10 @@ void HeldTasks::Published() {
   for (const auto& [task, held] : held_) published_.insert(task);
 }
 
+bool HeldTasks::Holds(const std::vector<TaskId>& tasks) const {
+  return std::all_of(tasks.begin(), tasks.end(), [this](TaskId task) { return held_.count(task) > 0; });
+}
+
 bool HeldTasks::Outdated() const {
   return std::any_of(published_.begin(), published_.end(),
                      [this](TaskId task) { return held_.count(task) == 0 && assigned_.count(task) == 0; });

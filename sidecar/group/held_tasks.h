@@ -36,6 +36,8 @@ class HeldTasks {
   void Published();
   // Something that was published is no longer held and not assigned either: others may wait for it.
   bool Outdated() const;
+  // All of these are held.
+  bool Holds(const std::vector<TaskId>& tasks) const;
   bool releasing() const { return releasing_ > 0; }
   // Nothing is held and nothing assigned.
   bool empty() const { return held_.empty() && assigned_.empty(); }

@@ -1,4 +1,4 @@
-// On a real broker: MILLSTREAM_KAFKA_BOOTSTRAP names it (label "kafka").
+// On a real broker: MILLSTREAM_TEST_KAFKA names it (label "kafka").
 #include "sidecar/group/kafka_membership.h"
 
 #include <algorithm>
@@ -55,8 +55,8 @@ struct AddOffsetsToTxnRequest {
 class KafkaMembershipTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const char* bootstrap = std::getenv("MILLSTREAM_KAFKA_BOOTSTRAP");
-    if (bootstrap == nullptr) GTEST_SKIP() << "MILLSTREAM_KAFKA_BOOTSTRAP names no broker";
+    const char* bootstrap = std::getenv("MILLSTREAM_TEST_KAFKA");
+    if (bootstrap == nullptr) GTEST_SKIP() << "MILLSTREAM_TEST_KAFKA names no broker";
     access_.bootstrap_servers = bootstrap;
     std::string suffix = RandomText(6);
     std::replace_if(

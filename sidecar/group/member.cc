@@ -30,7 +30,8 @@ bool NeedsAPerson(const absl::Status& status) {
 
 }  // namespace
 
-Member::Member(MemberOptions options) : options_(std::move(options)), backoff_(options_.seed) {}
+Member::Member(MemberOptions options)
+    : options_(std::move(options)), backoff_(options_.seed), joins_(options_.seed & 0xffffff) {}
 
 void Member::Step(absl::Duration now, MemberEvent event, std::vector<MemberAction>* actions) {
   now_ = now;
@@ -44,7 +45,8 @@ std::optional<absl::Duration> Member::NextDeadline() const {
   std::optional<absl::Duration> next;
   auto wanted = [&next](absl::Duration when) { next = next ? std::min(*next, when) : when; };
   if (phase_ == Phase::kOut || phase_ == Phase::kStopped) return next;
-  const bool waits = (phase_ == Phase::kStable || phase_ == Phase::kFinishing) && coordinator_.has_value();
+  const bool waits = coordinator_.has_value() && (phase_ == Phase::kStable || phase_ == Phase::kFinishing ||
+                                                  (phase_ == Phase::kPlanning && !plan_is_current_));
   if (!control_call_ && !waits) wanted(control_not_before_);
   if (phase_ == Phase::kStable && rejoin_at_) wanted(*rejoin_at_);
   if (phase_ == Phase::kLeaving) wanted(leave_by_);
@@ -102,6 +104,7 @@ void Member::On(CallDone& event) {
   if (control_call_ != event.call) return;  // given up
   control_call_.reset();
   if (!event.response.ok()) return OnControlFailure(event.response.status());
+  nameless_join_ = false;
   backoff_.Reset();
   failing_since_.reset();
   std::visit([this](const auto& answer) { OnAnswer(answer); }, *event.response);
@@ -141,6 +144,18 @@ void Member::Plan(const wire::JoinGroupResponse& joined) {
   standing_problem_ = plan_->unreadable;
   if (plan_->vanished.empty()) return EncodeAssignments({});
   phase_ = Phase::kPlanning;
+  plan_is_current_ = false;
+  next_heartbeat_ = now_;
+}
+
+void Member::CheckPlanIsCurrent(wire::ErrorCode heartbeat) {
+  if (now_ - heartbeat_sent_ > Grace() / 4) {  // an old answer proves nothing: ask again
+    next_heartbeat_ = now_;
+  } else if (heartbeat == wire::ErrorCode::kNone) {
+    plan_is_current_ = true;
+  } else if (heartbeat == wire::ErrorCode::kRebalanceInProgress) {
+    EncodeAssignments(plan_->vanished);  // left to the next plan
+  }
 }
 
 void Member::EncodeAssignments(const std::vector<std::string>& not_ended) {
@@ -172,6 +187,7 @@ void Member::OnAnswer(const wire::LeaveGroupResponse& answer) {
 }
 
 void Member::OnControlFailure(const absl::Status& status) {
+  nameless_join_lost_ |= std::exchange(nameless_join_, false);
   coordinator_.reset();
   if (!failing_since_) failing_since_ = now_;
   if (NeedsAPerson(status)) {
@@ -204,7 +220,7 @@ void Member::OnControlError(wire::ErrorCode error, std::string_view what) {
       member_id_.clear();
       return;
     case wire::Reaction::kStop:
-      return Stop(wire::ErrorStatus(error, where));
+      return OnFenced(wire::ErrorStatus(error, where));
     case wire::Reaction::kComplain:
       if (error == wire::ErrorCode::kGroupMaxSizeReached) member_id_.clear();
       Complain(wire::ErrorStatus(error, where));
@@ -217,12 +233,18 @@ void Member::OnHeartbeat(const absl::StatusOr<CallResponse>& response) {
   if (!response.ok()) return OnHeartbeatFailure(response.status());
   heartbeat_failures_ = 0;
   const wire::ErrorCode error = std::get<wire::HeartbeatResponse>(*response).error;
-  const bool current = heartbeat_generation_ == generation_;
+  // The answer to an earlier self says nothing: by then its name may be ours again under a new id.
+  const bool mine = heartbeat_member_id_ == member_id_;
+  const bool current = mine && heartbeat_generation_ == generation_;
+  if (phase_ == Phase::kPlanning && !control_call_ && !plan_is_current_) {
+    if (!current) next_heartbeat_ = now_;
+    if (current) CheckPlanIsCurrent(error);
+  }
   if (error == wire::ErrorCode::kNone) {
     if (current && phase_ == Phase::kStable) Complain(standing_problem_);
     return;
   }
-  if (current || error == wire::ErrorCode::kFencedInstanceId) OnHeartbeatError(error);
+  if (current || (mine && error == wire::ErrorCode::kFencedInstanceId)) OnHeartbeatError(error);
 }
 
 void Member::OnHeartbeatFailure(const absl::Status& status) {
@@ -244,7 +266,7 @@ void Member::OnHeartbeatError(wire::ErrorCode error) {
     case wire::Reaction::kFindCoordinator:
       return LoseCoordinator();
     case wire::Reaction::kStop:
-      return Stop(status);
+      return OnFenced(status);
     case wire::Reaction::kComplain:
       return Complain(status);
     case wire::Reaction::kRebalance:
@@ -284,7 +306,8 @@ void Member::Install(const wire::SyncGroupResponse& synced) {
   TakeTasks(data->active);
   // Others may wait for what was let go of since JoinGroup; a restarted leader has yet to see the members; and a drain
   // may have been ordered meanwhile.
-  if (tasks_.Outdated() || RestartedLeader() || (draining_ && !published_draining_)) rejoin_at_ = now_;
+  if (tasks_.Outdated() || !tasks_.Holds(data->give_up) || RestartedLeader() || (draining_ && !published_draining_))
+    rejoin_at_ = now_;
 }
 
 void Member::TakeTasks(const std::vector<TaskId>& assigned) {
@@ -319,6 +342,13 @@ void Member::Lose(const absl::Status& cause) {
   control_not_before_ = now_;
 }
 
+void Member::OnFenced(const absl::Status& cause) {
+  if (!std::exchange(nameless_join_lost_, false)) return Stop(cause);
+  GiveUpControl();
+  Lose(cause);
+  member_id_.clear();
+}
+
 void Member::Stop(const absl::Status& cause) {
   const absl::Status duplicate = absl::AlreadyExistsError(
       StrCat("DuplicateInstance: another process joined group ", options_.group, " as '", options_.instance_id,
@@ -339,6 +369,7 @@ void Member::LoseCoordinator() {
 void Member::GiveUpControl() {
   if (!control_call_) return;
   control_call_.reset();
+  nameless_join_lost_ |= std::exchange(nameless_join_, false);
   Do(GiveUpControlCall{});
 }
 
@@ -387,9 +418,9 @@ void Member::AdvanceControl() {
     case Phase::kJoining:
       return SendJoin();
     case Phase::kPlanning:
+      if (!plan_is_current_) return;
       control_call_ = ++last_call_;
-      // A quarter: the members wait, and more than the rebalance timeout would start all over.
-      return Do(EndVanished{*control_call_, plan_->vanished, options_.rebalance_timeout / 4});
+      return Do(EndVanished{*control_call_, plan_->vanished, Grace() / 4});  // the members wait
     case Phase::kSyncing:
       return SendSync();
     case Phase::kLeaving:
@@ -411,7 +442,9 @@ void Member::AdvanceHeartbeat() {
   request.generation = generation_.value();
   request.member_id = member_id_;
   request.instance_id = options_.instance_id;
+  heartbeat_member_id_ = member_id_;
   heartbeat_generation_ = generation_;
+  heartbeat_sent_ = now_;
   heartbeat_call_ = ++last_call_;
   // Three attempts fit into the session.
   const absl::Duration timeout = std::min(options_.session_timeout / 3, absl::Seconds(10));
@@ -441,6 +474,7 @@ void Member::SendJoin() {
   request.protocols.push_back({kProtocolName, EncodeSubscription(OwnData(), options_.topics, members_)});
   tasks_.Published();
   published_draining_ = draining_;
+  nameless_join_ = member_id_.empty() && !options_.instance_id.empty();
   Send(std::move(request), coordinator_, options_.rebalance_timeout + kJoinMargin);
 }
 
@@ -449,6 +483,7 @@ MemberData Member::OwnData() {
   data.draining = draining_;
   data.owned = tasks_.Owned();
   data.roster = roster_;
+  data.nonce = ++joins_;
   if (options_.positions) data.positions = options_.positions();
   return data;
 }

@@ -1,6 +1,7 @@
 #ifndef MILLSTREAM_SIDECAR_GROUP_MEMBER_H_
 #define MILLSTREAM_SIDECAR_GROUP_MEMBER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -44,7 +45,8 @@ struct MemberOptions {
 // - JoinGroup ends the generation of a token, so that it is sent only when nothing is begun under it (RebalanceReady),
 //   or after the loss of everything was told.
 // - A task is listed as owned until TaskReleased. A task told lost is not told assigned again before its TaskReleased.
-// - The leader ends the transactions of vanished members before it sends SyncGroup.
+// - The leader ends the transactions of vanished members before it sends SyncGroup, and never those of a member that is
+//   present: a leader that was stopped for a while must not act on a list that is old by now.
 // - Heartbeats wait for nothing else here.
 class Member {
  public:
@@ -110,6 +112,7 @@ class Member {
   void StartRebalance();
   void Lose(const absl::Status& cause);
   void Stop(const absl::Status& cause);
+  void OnFenced(const absl::Status& cause);
   void LoseCoordinator();
   void GiveUpControl();
   void Left();
@@ -117,6 +120,9 @@ class Member {
   void Pause(absl::Duration pause) { control_not_before_ = now_ + pause; }
   bool Beats() const;
   bool RestartedLeader() const;
+  // No generation without this member can begin within so long after a sign of life.
+  absl::Duration Grace() const { return std::min(options_.session_timeout, options_.rebalance_timeout); }
+  void CheckPlanIsCurrent(wire::ErrorCode heartbeat);
   MemberData OwnData();
   void Do(MemberAction action) { actions_->push_back(std::move(action)); }
 
@@ -137,17 +143,23 @@ class Member {
   // Calls under way.
   CallId last_call_ = 0;
   std::optional<CallId> control_call_, heartbeat_call_;
+  std::string heartbeat_member_id_;
   Generation heartbeat_generation_{-1};
+  absl::Duration heartbeat_sent_;
   int heartbeat_failures_ = 0;
+  // A JoinGroup under our name but without an id got no answer: it may come to the broker late, and fence ourselves.
+  bool nameless_join_ = false, nameless_join_lost_ = false;
   absl::Duration control_not_before_, next_heartbeat_;
 
   // The leader's, between JoinGroup and SyncGroup.
   std::optional<GenerationPlan> plan_;
+  bool plan_is_current_ = false;  // a heartbeat proved it
   std::vector<wire::SyncGroupAssignment> assignments_;
 
   Roster roster_;
   int members_ = 0;  // of the group, as last told; 0: unknown
   HeldTasks tasks_;
+  uint64_t joins_;  // from a random start
   std::optional<absl::Duration> rejoin_at_;
 
   // What the engine was told and what it answered.

@@ -46,11 +46,6 @@ constexpr NeededApi kNeeded[] = {
     Needed<wire::InitProducerIdRequest>("InitProducerId"),
 };
 
-bool VerifiesHost(const kafka::ClusterAccess& access) {
-  const auto entry = access.config.find("ssl.endpoint.identification.algorithm");
-  return entry == access.config.end() || entry->second != "none";
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BrokerConnection>> BrokerConnection::Open(const kafka::ClusterAccess& access,
@@ -60,8 +55,7 @@ absl::StatusOr<std::unique_ptr<BrokerConnection>> BrokerConnection::Open(const k
                                                                          const IoLimit& limit) {
   MS_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, ConnectTcp(address, limit));
   if (access.tls.has_value()) {
-    const TlsOptions options{.access = *access.tls, .host = address.host, .verify_host = VerifiesHost(access)};
-    MS_ASSIGN_OR_RETURN(stream, StartTls(std::move(stream), options, limit));
+    MS_ASSIGN_OR_RETURN(stream, StartTls(std::move(stream), *access.tls, address.host, limit));
   }
   std::unique_ptr<BrokerConnection> connection(new BrokerConnection(std::move(stream), client_id));
   MS_RETURN_IF_ERROR(connection->CheckVersions(limit));

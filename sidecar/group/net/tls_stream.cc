@@ -103,16 +103,15 @@ bool IsIpAddress(const std::string& host) {
 }
 
 // Name or address goes into the check of the certificate; a name also into the greeting (SNI).
-absl::Status ExpectHost(SSL* session, const TlsOptions& options) {
-  const bool is_ip = IsIpAddress(options.host);
-  if (!is_ip) MS_CHECK(SSL_set_tlsext_host_name(session, options.host.c_str()) == 1);
-  if (!options.verify_host) return absl::OkStatus();
+absl::Status ExpectHost(SSL* session, const std::string& host) {
+  const bool is_ip = IsIpAddress(host);
+  if (!is_ip) MS_CHECK(SSL_set_tlsext_host_name(session, host.c_str()) == 1);
   X509_VERIFY_PARAM* check = SSL_get0_param(session);
   X509_VERIFY_PARAM_set_hostflags(check, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-  const int set = is_ip ? X509_VERIFY_PARAM_set1_ip_asc(check, options.host.c_str())
-                        : X509_VERIFY_PARAM_set1_host(check, options.host.data(), options.host.size());
+  const int set = is_ip ? X509_VERIFY_PARAM_set1_ip_asc(check, host.c_str())
+                        : X509_VERIFY_PARAM_set1_host(check, host.data(), host.size());
   if (set == 1) return absl::OkStatus();
-  return absl::FailedPreconditionError(StrCat("TLS: '", options.host, "' is not a host's name"));
+  return absl::FailedPreconditionError(StrCat("TLS: '", host, "' is not a host's name"));
 }
 
 // OpenSSL works on memory; the bytes travel over the stream below, which has deadlines and raises no signals.
@@ -129,8 +128,8 @@ class TlsStream : public Stream {
     SSL_set_connect_state(session_.get());
   }
 
-  absl::Status Handshake(const TlsOptions& options, const IoLimit& limit) {
-    MS_RETURN_IF_ERROR(ExpectHost(session_.get(), options));
+  absl::Status Handshake(const std::string& host, const IoLimit& limit) {
+    MS_RETURN_IF_ERROR(ExpectHost(session_.get(), host));
     while (true) {
       ERR_clear_error();
       const int done = SSL_do_handshake(session_.get());
@@ -210,11 +209,11 @@ class TlsStream : public Stream {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Stream>> StartTls(std::unique_ptr<Stream> under, const TlsOptions& options,
-                                                 const IoLimit& limit) {
-  MS_ASSIGN_OR_RETURN(Context context, NewContext(options.access));
+absl::StatusOr<std::unique_ptr<Stream>> StartTls(std::unique_ptr<Stream> under, const kafka::TlsAccess& access,
+                                                 const std::string& host, const IoLimit& limit) {
+  MS_ASSIGN_OR_RETURN(Context context, NewContext(access));
   auto stream = std::make_unique<TlsStream>(std::move(under), std::move(context));
-  MS_RETURN_IF_ERROR(stream->Handshake(options, limit));
+  MS_RETURN_IF_ERROR(stream->Handshake(host, limit));
   return std::unique_ptr<Stream>(std::move(stream));
 }
 

@@ -11,16 +11,11 @@
 
 namespace millstream::group {
 
-struct TlsOptions {
-  kafka::TlsAccess access;
-  std::string host;         // whom the certificate must name: a DNS name or an address
-  bool verify_host = true;  // false: any name will do (kafka.config ssl.endpoint.identification.algorithm: none)
-};
-
-// TLS 1.2 or later over `under`: shakes hands and checks the peer's certificate. FAILED_PRECONDITION: one's own
-// certificates cannot be read, or the peer's is not to be trusted, with the reason; else Stream's errors.
-absl::StatusOr<std::unique_ptr<Stream>> StartTls(std::unique_ptr<Stream> under, const TlsOptions& options,
-                                                 const IoLimit& limit);
+// TLS 1.2 or later over `under`: shakes hands and checks the peer's certificate, which must name `host` (a DNS name or
+// an address). FAILED_PRECONDITION: one's own certificates cannot be read, or the peer's is not to be trusted, with the
+// reason; else Stream's errors.
+absl::StatusOr<std::unique_ptr<Stream>> StartTls(std::unique_ptr<Stream> under, const kafka::TlsAccess& access,
+                                                 const std::string& host, const IoLimit& limit);
 
 }  // namespace millstream::group
 

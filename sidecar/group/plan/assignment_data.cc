@@ -9,13 +9,16 @@ namespace millstream::group {
 namespace {
 
 // Never reuse a number. 10 and up: standbys and warm-ups, once they exist.
-enum Tag : uint8_t { kActive = 1, kMembers = 2, kPlanHash = 3, kLeaderHost = 4, kRoster = 5 };
+enum Tag : uint8_t { kActive = 1, kMembers = 2, kPlanHash = 3, kLeaderHost = 4, kRoster = 5, kGiveUp = 6 };
 
 absl::Status Read(const TaggedFields::Field& field, AssignmentData* data) {
   return ReadField(field, [&](wire::Reader& reader) {
     switch (field.tag) {
       case kActive:
         data->active = ReadTasks(reader);
+        return;
+      case kGiveUp:
+        data->give_up = ReadTasks(reader);
         return;
       case kMembers:
         return reader.Int32(data->members);
@@ -41,6 +44,7 @@ absl::Status Read(const TaggedFields::Field& field, AssignmentData* data) {
 std::string EncodeAssignmentData(const AssignmentData& data) {
   FieldWriter fields;
   fields.Field(kActive, [&](wire::Writer& writer) { WriteTasks(writer, data.active); });
+  fields.Field(kGiveUp, [&](wire::Writer& writer) { WriteTasks(writer, data.give_up); });
   fields.Field(kMembers, [&](wire::Writer& writer) { writer.Int32(data.members); });
   fields.Field(kPlanHash, [&](wire::Writer& writer) { writer.Int64(static_cast<int64_t>(data.plan_hash)); });
   fields.Field(kLeaderHost, [&](wire::Writer& writer) { writer.String(data.leader_host); });

@@ -17,10 +17,13 @@ namespace millstream::group {
 struct AssignmentData {
   int version = 0;             // as read
   std::vector<TaskId> active;  // ascending
-  int32_t members = 1;         // of the group
-  uint64_t plan_hash = 0;      // of the whole plan: who has another one has an old plan
-  std::string leader_host;     // where the plan can be asked for
-  Roster roster;               // whose ids exist; only to some members if the group is large
+  // What the leader takes the member to hold and wants back: who does not hold it (any more) has to say so by joining
+  // again, since others wait. Ascending.
+  std::vector<TaskId> give_up;
+  int32_t members = 1;      // of the group
+  uint64_t plan_hash = 0;   // of the whole plan: who has another one has an old plan
+  std::string leader_host;  // where the plan can be asked for
+  Roster roster;            // whose ids exist; only to some members if the group is large
 
   friend bool operator==(const AssignmentData&, const AssignmentData&) = default;
 };

@@ -219,6 +219,9 @@ class Assignor {
   std::vector<MemberPlan> Result() const {
     std::vector<MemberPlan> plans(members_.size());
     for (int task = 0; task < tasks_; ++task) {
+      if (owner_[task] != kNobody && owner_[task] != target_[task]) {
+        plans[order_[owner_[task]]].give_up.push_back(TaskId(task));
+      }
       if (target_[task] == kNobody) continue;
       MemberPlan& plan = plans[order_[target_[task]]];
       const bool free = owner_[task] == kNobody || owner_[task] == target_[task];

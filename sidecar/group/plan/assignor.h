@@ -24,6 +24,7 @@ struct AssignorMember {
 struct MemberPlan {
   std::vector<TaskId> active;   // run these from this generation on; ascending
   std::vector<TaskId> awaited;  // they come once their owners have let go of them; ascending
+  std::vector<TaskId> give_up;  // its own, to be let go of; ascending
 
   friend bool operator==(const MemberPlan&, const MemberPlan&) = default;
 };

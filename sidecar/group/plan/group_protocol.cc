@@ -1,7 +1,5 @@
 #include "sidecar/group/plan/group_protocol.h"
 
-#include <algorithm>
-
 #include "common/base/status.h"
 #include "sidecar/group/plan/leader.h"
 #include "sidecar/group/wire/consumer_protocol.h"
@@ -10,10 +8,11 @@
 namespace millstream::group {
 namespace {
 
-// A member's share of half the group's record, the other half being assignments.
+// A member's share of the part of the group's record that members' data may fill; the rest is for assignments, rosters
+// and what cannot be left out.
 size_t MaxMemberBytes(int members) {
-  constexpr size_t kLeast = 1 << 10, kUnknownGroup = 8 << 10;
-  return members <= 0 ? kUnknownGroup : std::max(kLeast, kMaxGroupBytes / 2 / static_cast<size_t>(members));
+  constexpr size_t kUnknownGroup = 8 << 10;
+  return members <= 0 ? kUnknownGroup : kMaxGroupBytes * 3 / 8 / static_cast<size_t>(members);
 }
 
 }  // namespace

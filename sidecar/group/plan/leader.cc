@@ -13,7 +13,7 @@ namespace {
 // The roster goes to everybody while that costs no more than this in all, else to some members: it is lost only if they
 // and the leader die at once, and then open transactions of the dead end by their timeout.
 constexpr size_t kMaxRosterBytesInAll = 64 << 10;
-constexpr int kRosterHolders = 3;
+constexpr int kRosterHolders = 2;  // beside the leader
 
 std::string KeyOf(const GenerationPlan::Member& member) {
   return member.instance_id.empty() ? member.member_id : member.instance_id;
@@ -129,6 +129,7 @@ EncodedPlan EncodePlan(const GenerationPlan& plan, const std::vector<std::string
   for (const auto& member : plan.members) {
     const bool holds = to_all || member.member_id == own_member_id || others++ < kRosterHolders;
     data.active = member.plan.active;
+    data.give_up = member.plan.give_up;
     data.roster = holds ? result.roster : Roster();
     result.assignments.push_back({member.member_id, EncodeAssignment(data, topics)});
     result.total_bytes += result.assignments.back().assignment.size();

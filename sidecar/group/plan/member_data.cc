@@ -19,6 +19,7 @@ enum Tag : uint8_t {
   kOwned = 6,
   kPositions = 7,
   kRoster = 8,
+  kNonce = 9,
 };
 
 constexpr int32_t kMostTasks = 1'000'000;  // partitions of one topic: far above what Kafka carries
@@ -47,13 +48,16 @@ std::vector<OwnedTask> ReadOwned(wire::Reader& reader) {
   return owned;
 }
 
+uint64_t ZigZag(int64_t number) { return static_cast<uint64_t>(number) << 1 ^ static_cast<uint64_t>(number >> 63); }
+uint64_t UnZigZag(uint64_t number) { return number >> 1 ^ (~(number & 1) + 1); }
+
 void WritePositions(wire::Writer& writer, const std::vector<RestoredPosition>& positions) {
   writer.Varint(positions.size());
   TaskId previous(-1);
   for (const RestoredPosition& item : positions) {
     WriteTask(writer, item.task, std::exchange(previous, item.task));
     WriteNumber(writer, item.position);
-    WriteNumber(writer, item.end);
+    writer.Varint(ZigZag(item.end - item.position));  // small, usually
   }
 }
 
@@ -65,7 +69,11 @@ std::vector<RestoredPosition> ReadPositions(wire::Reader& reader) {
   TaskId previous(-1);
   for (uint64_t i = 0; i < count && reader.ok(); ++i) {
     previous = ReadTask(reader, previous);
-    const int64_t position = ReadNumber(reader), end = ReadNumber(reader);
+    const int64_t position = ReadNumber(reader);
+    uint64_t distance = 0;
+    reader.Varint(distance);
+    const auto end = static_cast<int64_t>(static_cast<uint64_t>(position) + UnZigZag(distance));
+    if (end < -1) reader.Fail("a position is below zero");
     if (reader.ok()) positions.push_back({previous, position, end});
   }
   return positions;
@@ -85,6 +93,7 @@ std::string Encode(const MemberData& data, bool with_positions) {
   if (!data.roster.empty()) {
     fields.Field(kRoster, [&](wire::Writer& writer) { WriteRoster(writer, data.roster); });
   }
+  fields.Field(kNonce, [&](wire::Writer& writer) { writer.Varint(data.nonce); });
   return std::move(fields).Take();
 }
 
@@ -112,6 +121,8 @@ absl::Status Read(const TaggedFields::Field& field, MemberData* data) {
       case kPositions:
         data->positions = ReadPositions(reader);
         return;
+      case kNonce:
+        return reader.Varint(data->nonce);
       case kRoster:
         data->roster = ReadRoster(reader);
         return;

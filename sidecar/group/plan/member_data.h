@@ -39,6 +39,8 @@ struct MemberData {
   std::vector<OwnedTask> owned;                // ascending by task
   std::vector<RestoredPosition> positions;     // ascending by task
   Roster roster;                               // the newest it was given
+  // Different in every JoinGroup: brokers start no rebalance for a member that joins again with the same data.
+  uint64_t nonce = 0;
 
   friend bool operator==(const MemberData&, const MemberData&) = default;
 };

@@ -7,7 +7,6 @@ namespace millstream::group::wire {
 
 // The calls of Kafka's protocol that are used here, by their numbers.
 enum class ApiKey : int16_t {
-  kOffsetFetch = 9,
   kFindCoordinator = 10,
   kJoinGroup = 11,
   kHeartbeat = 12,
