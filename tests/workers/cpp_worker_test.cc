@@ -246,6 +246,7 @@ TEST_F(CppWorkerTest, FailureClasses) {
   RunWith([](Context& ctx) -> absl::Status {
     const std::string_view what = *ctx.value();
     if (what == "throw") throw std::runtime_error("thrown");
+    if (what == "reject") return RejectRecord("hopeless");
     if (what == "decode") return absl::DataLossError("no JSON");
     if (what == "large value") return ctx.State("counts").Put(std::string(51, 'x'));
     if (what == "large output")
@@ -258,9 +259,10 @@ TEST_F(CppWorkerTest, FailureClasses) {
     return absl::OkStatus();
   });
   const std::vector<std::tuple<std::string, std::string, std::string>> cases = {
-      {"throw", "Handler", "thrown"},          {"decode", "Decode", "no JSON"},   {"large value", "Output", "takes 50"},
-      {"large output", "Output", "takes 100"}, {"time", "Output", "-1001"},       {"store", "Handler", "counts, cold"},
-      {"output", "Output", "out, other"},      {"null key", "Handler", "no key"}, {"lookup", "Handler", "read only"},
+      {"throw", "Handler", "thrown"},        {"reject", "Handler", "hopeless"},       {"decode", "Decode", "no JSON"},
+      {"large value", "Output", "takes 50"}, {"large output", "Output", "takes 100"}, {"time", "Output", "-1001"},
+      {"store", "Handler", "counts, cold"},  {"output", "Output", "out, other"},      {"null key", "Handler", "no key"},
+      {"lookup", "Handler", "read only"},
   };
   uint64_t seq = 0;
   for (const auto& [value, failure_class, text] : cases) {
@@ -276,7 +278,7 @@ TEST_F(CppWorkerTest, FailureClasses) {
     }
     EXPECT_EQ(result.failure->failure_class, failure_class);
     EXPECT_THAT(result.failure->message, HasSubstr(text));
-    EXPECT_EQ(result.failure->retriable, failure_class != "Decode");
+    EXPECT_EQ(result.failure->retriable, value == "throw" || value == "null key" || value == "lookup");
   }
 }
 

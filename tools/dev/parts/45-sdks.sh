@@ -4,6 +4,8 @@
 need_packages build
 build_programs millstream conformance_worker
 use_python
+. tools/dev/go.sh
+use_go
 
 # conform NAME PROFILE COMMAND...: the conformance cases against one worker. Cases for features that its profile says are
 # missing are not counted.
@@ -13,6 +15,25 @@ conform() {
   echo "conformance: $name"
   run_counted "$BUILD/bin/millstream" conform --profile "$profile" -- "$@"
 }
+
+# run_go ARG...: go test, its tests counted.
+run_go() {
+  local log=$SCRATCH/go.log status=0 passed failed
+  go test -v "$@" </dev/null >"$log" 2>&1 || status=$?
+  grep -vE '^(=== |--- PASS|PASS$)' "$log" || true
+  passed=$(grep -c '^--- PASS' "$log" || true)
+  failed=$(grep -c '^--- FAIL' "$log" || true)
+  if [[ $status != 0 && $failed == 0 ]]; then failed=1; fi
+  count "$passed" "$failed"
+}
+
+cd sdk/go
+run_simple "gofmt, go vet" bash -c 'out=$(gofmt -l .) && echo "$out" && [[ -z $out ]] && go vet ./...'
+run_go -race .
+run_go ./examples/...
+go build -o "$SCRATCH/go-worker" ./conformance
+cd "$ROOT"
+conform go sdk/go/conformance/profile.yaml "$SCRATCH/go-worker"
 
 conform python sdk/python/conformance/profile.yaml python sdk/python/conformance/conformance_worker.py
 conform python-async sdk/python/conformance/profile.yaml python sdk/python/conformance/conformance_worker.py --async
