@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # every SDK against the worker protocol (millstream conform), and the SDKs' own tests beside Python's
 . "$(dirname "${BASH_SOURCE[0]}")/../part.sh"
-need_packages build
+need_packages build sdk
 build_programs millstream conformance_worker
 use_python
 . tools/dev/go.sh
+. tools/dev/node.sh
 use_go
+use_typescript "$SCRATCH/typescript"
 
 # conform NAME PROFILE COMMAND...: the conformance cases against one worker. Cases for features that its profile says are
 # missing are not counted.
@@ -33,6 +35,20 @@ run_go -race .
 run_go ./examples/...
 go build -o "$SCRATCH/go-worker" ./conformance
 cd "$ROOT"
+# Its closing lines are "# pass N" and "# fail N".
+run_node() {
+  local log=$SCRATCH/node.log status=0 passed failed
+  node --test "$@" </dev/null >"$log" 2>&1 || status=$?
+  grep -E '^( *)?not ok' -A 30 "$log" || true
+  passed=$(sed -n 's/^# pass //p' "$log")
+  failed=$(sed -n 's/^# fail //p' "$log")
+  if [[ $status != 0 && ${failed:-0} == 0 ]]; then cat "$log"; failed=1; fi
+  count "${passed:-0}" "${failed:-0}"
+}
+
+run_node "$SCRATCH/typescript/dist/test/"
+conform typescript sdk/typescript/conformance/profile.yaml node "$SCRATCH/typescript/dist/conformance/worker.js"
+
 conform go sdk/go/conformance/profile.yaml "$SCRATCH/go-worker"
 
 conform python sdk/python/conformance/profile.yaml python sdk/python/conformance/conformance_worker.py

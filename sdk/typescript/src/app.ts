@@ -1,0 +1,120 @@
+import cluster from "node:cluster";
+import { hostname } from "node:os";
+
+import type { Codec } from "./codecs.js";
+import type { Context, Record } from "./context.js";
+import { ConfigError } from "./errors.js";
+import { Output } from "./output.js";
+import { supervise } from "./processes.js";
+import { Store } from "./store.js";
+import { consoleLogger, type Logger } from "./log.js";
+import { socketPath, Worker } from "./worker.js";
+
+/** Codecs of an input, store or output. */
+export interface Codecs<K, V> {
+  key: Codec<K>;
+  value: Codec<V>;
+}
+
+/** A plain or async function. See App.on. */
+export type Handler<K, V> = (ctx: Context, record: Record<K, V>) => void | Promise<void>;
+
+export interface Registered extends Codecs<unknown, unknown> {
+  handle: Handler<unknown, unknown>;
+}
+
+export interface RunOptions {
+  /** Worker processes; the sidecar spreads tasks over them. The way to use several cores. Default 1. */
+  processes?: number;
+  /** Tasks that one process works on at the same time, all on its event loop. Default 8. */
+  parallel?: number;
+  /** The sidecar's socket; default `$MILLSTREAM_SOCKET`, else /run/millstream/worker.sock. */
+  socketPath?: string;
+  /** Seconds to try again after the sidecar went away; default 300. */
+  reconnectTimeout?: number;
+  /** Seconds to go on serving after SIGTERM until the sidecar's goodbye; default `$MILLSTREAM_STOP_TIMEOUT`, else 30. */
+  stopTimeout?: number;
+  /** Default: lines on standard error. */
+  logger?: Logger;
+}
+
+const MAX_PROCESSES = 256;
+const MAX_PARALLEL = 256;
+
+/**
+ * A stream processor's program: handlers for the inputs of its manifest, handles on its stores and outputs.
+ *
+ * ```ts
+ * const app = new App();
+ * const counts = app.store("counts", { key: string, value: int });
+ * const totals = app.output("word-counts", { key: string, value: json<number>() });
+ *
+ * app.on("words", { key: string, value: bytes }, async (ctx, word) => {
+ *   const n = ((await counts.get(ctx)) ?? 0) + 1;
+ *   counts.set(ctx, n);
+ *   totals.emit(ctx, word.key, n);
+ * });
+ *
+ * await app.run();
+ * ```
+ */
+export class App {
+  /** By input. @internal */
+  readonly handlers = new Map<string, Registered>();
+
+  /**
+   * Makes a function the handler of an input, one per input. All records of one key of an input reach it in order; records of
+   * one task one after the other, those of different tasks interleaved where it awaits. It may be called more than once for a
+   * record (after a crash or a failure elsewhere in its batch); what it writes and emits counts exactly once. What it throws
+   * ends the batch at its record.
+   */
+  on<K, V>(input: string, codecs: Codecs<K, V>, handle: Handler<K, V>): this {
+    if (typeof handle !== "function") throw new TypeError(`the handler of input "${input}" is no function`);
+    if (this.handlers.has(input)) throw new ConfigError(`input "${input}" already has a handler`);
+    this.handlers.set(input, { key: codecs.key as Codec<unknown>, value: codecs.value as Codec<unknown>, handle: handle as Handler<unknown, unknown> });
+    return this;
+  }
+
+  /** A handle on a state store of the manifest. One that is not declared there fails the records that use it. */
+  store<K, V>(name: string, codecs: Codecs<K, V>): Store<K, V> {
+    return new Store(name, codecs);
+  }
+
+  /** A handle on an output of the manifest. One that is not declared there fails the records that use it. */
+  output<K, V>(name: string, codecs: Codecs<K, V>): Output<K, V> {
+    return new Output(name, codecs);
+  }
+
+  /** The names of the inputs that have handlers. */
+  get inputs(): string[] {
+    return [...this.handlers.keys()];
+  }
+
+  /**
+   * Serves the sidecar until it says goodbye or the process is told to stop (SIGTERM, SIGINT); then resolves. Rejects with a
+   * ConfigError where program and manifest do not fit (starting again does not help), or says why there is no connection:
+   * let it end the process.
+   */
+  async run(options: RunOptions = {}): Promise<void> {
+    const processes = options.processes ?? 1;
+    const parallel = options.parallel ?? 8;
+    if (this.handlers.size === 0) throw new ConfigError('the program has no handler; add app.on("input-name", ...)');
+    for (const [what, number, most] of [["processes", processes, MAX_PROCESSES], ["parallel", parallel, MAX_PARALLEL]] as const) {
+      if (!Number.isInteger(number) || number < 1 || number > most) throw new ConfigError(`run({${what}: ${number}}): it must be from 1 to ${most}`);
+    }
+    const stopSeconds = options.stopTimeout ?? (Number(process.env["MILLSTREAM_STOP_TIMEOUT"]) || 30);
+    const logger = options.logger ?? consoleLogger;
+    if (processes > 1 && cluster.isPrimary) return supervise(processes, stopSeconds, logger);
+    const named = options.socketPath !== undefined || Boolean(process.env["MILLSTREAM_SOCKET"]);
+    await new Worker(this, {
+      path: options.socketPath ?? socketPath(),
+      name: `${hostname()}/${process.pid}`,
+      parallel,
+      startSeconds: named ? 60 : 0,
+      lostSeconds: options.reconnectTimeout ?? 300,
+      stopSeconds,
+      logger,
+      signals: true,
+    }).run();
+  }
+}

@@ -1,0 +1,128 @@
+// The golden frames that every implementation of the protocol reads: decoded, encoded, refused as they say.
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
+import { test } from "node:test";
+
+import { ProtocolError } from "millstream";
+import { FrameCutter } from "../src/frames.js";
+import {
+  DEFAULT_FRAME_CAP, Kind, NOT_PREFETCHED, Reader, errorFrame, extendFrame, goodbyeFrame, numberFrame, readBatch, readWelcome, type BatchFrame,
+} from "../src/wire.js";
+
+const FOLDER = new URL(`file://${process.env["MILLSTREAM_SDK_TYPESCRIPT"] ?? process.cwd()}/../../tests/conformance/frames/`);
+interface Golden {
+  direction: string;
+  canonical?: boolean;
+  message?: { kind: string; [field: string]: unknown };
+  refused?: string;
+  frame: string;
+}
+// Integers beyond 2^53 as bigint: JSON.parse would round them.
+const parse = (text: string): Golden =>
+  JSON.parse(text.replace(/([:[]\s*)(-?\d{16,})(?=\s*[,\]}\n])/g, '$1"big:$2"'), (_, value) =>
+    typeof value === "string" && value.startsWith("big:") ? BigInt(value.slice(4)) : value);
+const FRAMES = new Map(readdirSync(FOLDER).filter((name) => name.endsWith(".json"))
+  .map((name) => [name.slice(0, -5), parse(readFileSync(new URL(name, FOLDER), "utf8"))]));
+
+function payloadOf(golden: Golden): Buffer {
+  const cutter = new FrameCutter(DEFAULT_FRAME_CAP);
+  // In pieces, as a socket may give them.
+  const data = Buffer.from(golden.frame, "hex");
+  for (let at = 0; at < data.length; at += 3) cutter.add(data.subarray(at, at + 3));
+  const payload = cutter.next();
+  assert.ok(payload !== undefined);
+  return payload;
+}
+
+function shown(data: Uint8Array | string | null | undefined): unknown {
+  if (data === null || data === undefined || typeof data === "string") return data ?? null;
+  const text = Buffer.from(data).toString("utf8");
+  return Buffer.from(text).equals(Buffer.from(data)) ? text : { hex: Buffer.from(data).toString("hex") };
+}
+
+function shownBatch(b: BatchFrame): unknown {
+  const state = Object.fromEntries(b.state.flatMap((values, store) =>
+    values === undefined ? [] : [[String(store), values.map((value) => (value === NOT_PREFETCHED ? { notPrefetched: true } : shown(value as Buffer | null)))]]));
+  return {
+    kind: "BATCH", seq: b.seq, task: b.task, flags: b.flags, keys: b.keys.map(shown),
+    items: b.items.map((item) => ({
+      input: item.input, offset: item.offset, timestamp: item.timestamp, keyIndex: item.key < 0 ? null : item.key, value: shown(item.value),
+      headers: item.headers.map(([name, value]) => ({ name: shown(name), value: shown(value) })), attempt: item.attempt,
+    })),
+    state, watermark: b.watermark ?? null,
+  };
+}
+
+function read(payload: Buffer): unknown {
+  const r = new Reader(payload);
+  const fields = r.fields("frame", 1) - 1;
+  const kind = r.index("kind", 0xffff);
+  if (kind === Kind.BATCH) {
+    const batch = readBatch(r, fields, 8, 8);
+    r.end();
+    return shownBatch(batch);
+  }
+  if (kind === Kind.WELCOME) {
+    const welcome = readWelcome(r);
+    r.skip(fields - 1);
+    r.end();
+    return welcome;
+  }
+  const known: number[] = [Kind.OPEN, Kind.CLOSE, Kind.CANCEL, Kind.VALUES, Kind.ROWS, Kind.PING, Kind.PONG, Kind.ERROR, Kind.GOODBYE];
+  if (!known.includes(kind)) throw new ProtocolError(`unexpected ${kind}`);
+  r.skip(fields);
+  r.end();
+  return undefined;
+}
+
+test("frames that are received", () => {
+  let batches = 0;
+  for (const [name, golden] of FRAMES) {
+    if (golden.message === undefined || golden.direction === "W->S") continue;
+    const got = read(payloadOf(golden));
+    if (golden.message.kind !== "BATCH") continue;
+    batches += 1;
+    const want = JSON.parse(JSON.stringify(golden.message, (_, value) => (typeof value === "bigint" ? `big:${value}` : value)), (key, value) => {
+      if (typeof value !== "string" || !value.startsWith("big:")) return value;
+      const exact = BigInt(value.slice(4));
+      return key === "timestamp" || exact <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(exact) : exact;
+    });
+    assert.deepEqual(got, want, name);
+  }
+  assert.ok(batches > 5);
+});
+
+test("frames that are refused", () => {
+  let refused = 0;
+  for (const [name, golden] of FRAMES) {
+    if (golden.refused === undefined || golden.direction === "W->S") continue;
+    refused += 1;
+    assert.throws(() => read(payloadOf(golden)), ProtocolError, `${name}: ${golden.refused}`);
+  }
+  assert.ok(refused > 10);
+});
+
+test("frames that are sent", () => {
+  let sent = 0;
+  for (const [name, { message, direction, canonical, frame }] of FRAMES) {
+    if (message === undefined || direction === "S->W" || !canonical) continue;
+    const m = message as unknown as { [field: string]: never };
+    const encoded = message.kind === "EXTEND" ? extendFrame(m["seq"]!, m["done"]!)
+      : message.kind === "PING" ? numberFrame(Kind.PING, m["nonce"]!)
+      : message.kind === "PONG" ? numberFrame(Kind.PONG, m["nonce"]!)
+      : message.kind === "ERROR" ? errorFrame(m["code"]!, m["message"]!)
+      : message.kind === "GOODBYE" ? goodbyeFrame(m["reason"]!) : undefined;
+    if (encoded === undefined) continue; // the rest of ours is looked at by the conformance suite
+    sent += 1;
+    assert.equal(encoded.toString("hex"), frame, name);
+  }
+  assert.ok(sent > 10);
+});
+
+test("frames that are cut anywhere", () => {
+  for (const [name, golden] of FRAMES) {
+    if (golden.message === undefined || golden.direction === "W->S") continue;
+    const payload = payloadOf(golden);
+    for (let cut = 0; cut < payload.length; ++cut) assert.throws(() => read(payload.subarray(0, cut)), ProtocolError, `${name} at ${cut}`);
+  }
+});
