@@ -5,6 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "gtest/gtest.h"
+#include "sidecar/group/plan/assignment_data.h"
+#include "sidecar/group/plan/leader.h"
+#include "sidecar/group/wire/message.h"
+#include "tests/fuzz/group_fuzz.h"
 #include "tests/fuzz/protocol_fuzz.h"
 
 namespace millstream {
@@ -38,6 +42,26 @@ TEST(FuzzCorpusTest, WhatWasFound) {
     SCOPED_TRACE(entry.path());
     FuzzProtocol(ReadFile(entry.path()));
   }
+}
+
+TEST(FuzzCorpusTest, GroupMessages) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("tests/fuzz/corpus-group")) {
+    SCOPED_TRACE(entry.path());
+    const std::string input = ReadFile(entry.path());
+    for (size_t size = 0; size <= input.size(); ++size) FuzzGroup(std::string_view(input).substr(0, size));
+    ++count;
+  }
+  EXPECT_GT(count, 10);
+  // The seeds are good ones.
+  const auto joined =
+      group::wire::DecodeMessage<group::wire::JoinGroupResponse>(ReadFile("tests/fuzz/corpus-group/seed-2").substr(1));
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  const group::GenerationPlan plan = group::PrepareGeneration(*joined, group::Roster());
+  EXPECT_TRUE(plan.unreadable.ok()) << plan.unreadable;
+  EXPECT_EQ(plan.members.at(0).plan.active.size(), 12u);
+  EXPECT_EQ(plan.vanished.size(), 1u);
+  EXPECT_TRUE(group::DecodeAssignmentData(ReadFile("tests/fuzz/corpus-group/seed-13").substr(1)).ok());
 }
 
 }  // namespace

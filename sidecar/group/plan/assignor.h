@@ -40,7 +40,7 @@ struct MemberPlan {
 // - A draining member gets no new task and loses one at a time, the lowest first; those that nobody else may run, at
 //   once.
 //
-// 10,000 tasks and 500 members take some ten milliseconds (bench/assignor_bench.cc).
+// 10,000 tasks and 500 members take some milliseconds (assignor_bench.cc).
 std::vector<MemberPlan> MakePlan(const std::vector<AssignorMember>& members);
 
 }  // namespace millstream::group

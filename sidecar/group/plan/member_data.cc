@@ -48,6 +48,10 @@ std::vector<OwnedTask> ReadOwned(wire::Reader& reader) {
   return owned;
 }
 
+// Wraps round instead of overflowing; added back, it gives `to` again.
+int64_t Distance(int64_t from, int64_t to) {
+  return static_cast<int64_t>(static_cast<uint64_t>(to) - static_cast<uint64_t>(from));
+}
 uint64_t ZigZag(int64_t number) { return static_cast<uint64_t>(number) << 1 ^ static_cast<uint64_t>(number >> 63); }
 uint64_t UnZigZag(uint64_t number) { return number >> 1 ^ (~(number & 1) + 1); }
 
@@ -57,7 +61,7 @@ void WritePositions(wire::Writer& writer, const std::vector<RestoredPosition>& p
   for (const RestoredPosition& item : positions) {
     WriteTask(writer, item.task, std::exchange(previous, item.task));
     WriteNumber(writer, item.position);
-    writer.Varint(ZigZag(item.end - item.position));  // small, usually
+    writer.Varint(ZigZag(Distance(item.position, item.end)));  // small, usually
   }
 }
 

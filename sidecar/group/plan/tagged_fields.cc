@@ -54,7 +54,7 @@ absl::StatusOr<TaggedFields> SplitFields(std::string_view bytes) {
 
 void WriteTask(wire::Writer& writer, TaskId task, TaskId previous) {
   MS_CHECK(task > previous);
-  writer.Varint(static_cast<uint64_t>(task - previous) - 1);
+  writer.Varint(static_cast<uint64_t>(int64_t{task.value()} - previous.value() - 1));
 }
 
 TaskId ReadTask(wire::Reader& reader, TaskId previous) {

@@ -51,7 +51,7 @@ constexpr Row kRows[] = {
     {ErrorCode::kTransactionalIdAuthorizationFailed, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", Reaction::kComplain,
      "allow this user to WRITE and DESCRIBE the transactional ids with the prefix <group>-"},
     {ErrorCode::kSaslAuthenticationFailed, "SASL_AUTHENTICATION_FAILED", Reaction::kComplain,
-     "check user and password of kafka.sasl"},
+     "check kafka.sasl: who this is, and its secret"},
     {ErrorCode::kMemberIdRequired, "MEMBER_ID_REQUIRED", Reaction::kTakeMemberId, ""},
     {ErrorCode::kGroupMaxSizeReached, "GROUP_MAX_SIZE_REACHED", Reaction::kComplain,
      "run fewer replicas, or raise the brokers' group.max.size"},

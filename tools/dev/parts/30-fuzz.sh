@@ -5,3 +5,4 @@ need_packages build test
 use_ccache
 # Seconds for each target; a night gives it hours: FUZZ_SECONDS=28800 ./dev test fuzz
 run_simple "protocol fuzzing" tests/fuzz/smoke.sh "${FUZZ_SECONDS:-20}" "$BUILD/fuzz"
+run_simple "group fuzzing" tests/fuzz/smoke.sh "${FUZZ_SECONDS:-20}" "$BUILD/fuzz-group" group
