@@ -57,7 +57,11 @@ absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::New(std::shared_ptr<co
 }
 
 absl::Status AdminClient::UntilSettled(const std::function<absl::Status()>& attempt) {
-  const absl::Duration until = clock_.Monotonic() + deadline();
+  return UntilSettled(attempt, deadline());
+}
+
+absl::Status AdminClient::UntilSettled(const std::function<absl::Status()>& attempt, absl::Duration wait) {
+  const absl::Duration until = clock_.Monotonic() + wait;
   while (true) {
     absl::Status status = attempt();
     if (!absl::IsUnavailable(status) || clock_.Monotonic() + kRetryPause >= until) return status;
@@ -92,15 +96,17 @@ absl::StatusOr<Owned<rd_kafka_event_t>> AdminClient::CallOnce(rd_kafka_admin_op_
 }
 
 absl::StatusOr<Owned<rd_kafka_event_t>> AdminClient::Call(rd_kafka_admin_op_t op, std::string_view what,
-                                                          const Start& start, const Tune& tune) {
-  const absl::Duration until = clock_.Monotonic() + deadline();
+                                                          const Start& start, const Tune& tune,
+                                                          std::optional<absl::Duration> wait) {
+  const absl::Duration until = clock_.Monotonic() + wait.value_or(deadline());
   Owned<rd_kafka_event_t> event;
-  MS_RETURN_IF_ERROR(UntilSettled([&]() -> absl::Status {
+  const auto attempt = [&]() -> absl::Status {
     auto called = CallOnce(op, what, start, tune, std::max(until - clock_.Monotonic(), kRetryPause));
     if (!called.ok()) return called.status();
     event = *std::move(called);
     return absl::OkStatus();
-  }));
+  };
+  MS_RETURN_IF_ERROR(UntilSettled(attempt, wait.value_or(deadline())));
   return event;
 }
 
@@ -165,6 +171,11 @@ absl::StatusOr<std::vector<std::string>> AdminClient::TopicNames() {
 }
 
 absl::StatusOr<std::map<std::string, TopicConfig>> AdminClient::TopicConfigs(const std::vector<std::string>& topics) {
+  return TopicConfigs(topics, deadline());
+}
+
+absl::StatusOr<std::map<std::string, TopicConfig>> AdminClient::TopicConfigs(const std::vector<std::string>& topics,
+                                                                             absl::Duration wait) {
   std::map<std::string, TopicConfig> configs;
   if (topics.empty()) return configs;
   std::vector<Owned<rd_kafka_ConfigResource_t>> owned;
@@ -177,7 +188,7 @@ absl::StatusOr<std::map<std::string, TopicConfig>> AdminClient::TopicConfigs(con
     rd_kafka_DescribeConfigs(client, resources.data(), resources.size(), options, queue);
   };
   MS_ASSIGN_OR_RETURN(const auto event,
-                      Call(RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, "describe the settings of topics", start));
+                      Call(RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, "describe the settings of topics", start, nullptr, wait));
   size_t count = 0;
   const rd_kafka_ConfigResource_t** const described =
       rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event.get()), &count);
@@ -218,7 +229,8 @@ std::optional<int64_t> AdminClient::MaxMessageBytes(const std::string& topic) {
     if (known != limits_.end() && clock_.Monotonic() < known->second.until) return known->second.bytes;
   }
   std::optional<int64_t> bytes;
-  if (const auto configs = TopicConfigs({topic}); configs.ok()) {
+  const auto configs = TopicConfigs({topic}, std::min(kLimitWait, deadline()));
+  if (configs.ok()) {
     if (const auto config = configs->find(topic); config != configs->end()) {
       const auto value = config->second.find("max.message.bytes");
       if (value != config->second.end()) bytes = std::atoll(value->second.c_str());
@@ -226,7 +238,7 @@ std::optional<int64_t> AdminClient::MaxMessageBytes(const std::string& topic) {
   }
   absl::MutexLock lock(&mutex_);
   if (limits_.size() >= kMostTopics) limits_.clear();
-  limits_[topic] = {bytes, clock_.Monotonic() + kLimitAge};
+  limits_[topic] = {bytes, clock_.Monotonic() + (configs.ok() ? kLimitAge : kLimitRetry)};
   return bytes;
 }
 

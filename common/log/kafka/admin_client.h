@@ -48,7 +48,8 @@ class AdminClient {
   // A setting of the broker; nullopt if we may not see it.
   std::optional<std::string> BrokerSetting(const std::string& name);
 
-  // Largest batch the topic takes (max.message.bytes), remembered for kLimitAge; nullopt if we may not see it.
+  // Largest batch the topic takes (max.message.bytes), remembered for kLimitAge; nullopt if we may not see
+  // it, or do not within kLimitWait.
   std::optional<int64_t> MaxMessageBytes(const std::string& topic);
   // The next MaxMessageBytes asks again.
   void ForgetLimit(const std::string& topic);
@@ -62,7 +63,8 @@ class AdminClient {
   using Tune = std::function<rd_kafka_error_t*(rd_kafka_AdminOptions_t*)>;
   using Start = std::function<void(rd_kafka_t*, const rd_kafka_AdminOptions_t*, rd_kafka_queue_t*)>;
   absl::StatusOr<Owned<rd_kafka_event_t>> Call(rd_kafka_admin_op_t op, std::string_view what, const Start& start,
-                                               const Tune& tune = nullptr);
+                                               const Tune& tune = nullptr,
+                                               std::optional<absl::Duration> wait = std::nullopt);
   // Repeats `attempt` while its error passes by itself (UNAVAILABLE), up to the deadline.
   absl::Status UntilSettled(const std::function<absl::Status()>& attempt);
 
@@ -72,6 +74,8 @@ class AdminClient {
 
  private:
   static constexpr absl::Duration kLimitAge = absl::Minutes(5);
+  // Asked for inside of transactions: it must not eat their time, and an answer is not needed.
+  static constexpr absl::Duration kLimitWait = absl::Seconds(1), kLimitRetry = absl::Seconds(30);
   static constexpr size_t kMostTopics = 1000;  // that are remembered: more than a processor may have
 
   struct Limit {
@@ -79,6 +83,9 @@ class AdminClient {
     absl::Duration until;
   };
 
+  absl::StatusOr<std::map<std::string, TopicConfig>> TopicConfigs(const std::vector<std::string>& topics,
+                                                                  absl::Duration wait);
+  absl::Status UntilSettled(const std::function<absl::Status()>& attempt, absl::Duration wait);
   explicit AdminClient(std::unique_ptr<Client> client) : client_(std::move(client)) {}
   absl::StatusOr<Owned<rd_kafka_event_t>> CallOnce(rd_kafka_admin_op_t op, std::string_view what, const Start& start,
                                                    const Tune& tune, absl::Duration wait);

@@ -125,18 +125,24 @@ void Client::LogLine(State& state, int level, const char* facility, const char* 
 
 void Client::OnLog(const rd_kafka_t* client, int level, const char* facility, const char* text) {
   if (client == nullptr) return;
-  LogLine(*static_cast<State*>(rd_kafka_opaque(client)), level, facility, text);
+  State& state = *static_cast<State*>(rd_kafka_opaque(client));
+  // Says the same as OnError of a connection, but at once and not when somebody polls.
+  if (std::string_view(facility) == "FAIL") NoteTrouble(state, text);
+  LogLine(state, level, facility, text);
+}
+
+void Client::NoteTrouble(State& state, std::string text) {
+  absl::MutexLock lock(&state.mutex);
+  state.trouble = std::move(text);
+  state.trouble_at = state.clock->Monotonic();
 }
 
 void Client::OnError(rd_kafka_t*, int error, const char* reason, void* opaque) {
   State& state = *static_cast<State*>(opaque);
   const auto code = static_cast<rd_kafka_resp_err_t>(error);
   // The sum of other errors, which say more.
-  if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
-    absl::MutexLock lock(&state.mutex);
-    state.trouble = StrCat(reason, " (", rd_kafka_err2name(code), ")");
-    state.trouble_at = state.clock->Monotonic();
-  }
+  if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
+    NoteTrouble(state, StrCat(reason, " (", rd_kafka_err2name(code), ")"));
   LogLine(state, /*level=*/4, rd_kafka_err2name(code), reason);
 }
 
@@ -155,6 +161,7 @@ void Client::OnTokenRefresh(rd_kafka_t* client, const char*, void* opaque) {
   State& state = *static_cast<State*>(opaque);
   const absl::StatusOr<Token> token = state.context->tokens->Get();
   if (!token.ok()) {
+    NoteTrouble(state, std::string(token.status().message()));
     LogLine(state, /*level=*/4, "OAUTHBEARER", token.status().ToString().c_str());
     rd_kafka_oauthbearer_set_token_failure(client, std::string(token.status().message()).c_str());
     return;

@@ -95,6 +95,7 @@ class Client {
   static void OnDelivery(rd_kafka_t* client, const rd_kafka_message_t* message, void* state);
   static int OnCloseSocket(int socket, void* state);
   static void OnTokenRefresh(rd_kafka_t* client, const char* config, void* state);
+  static void NoteTrouble(State& state, std::string text);
   static void LogLine(State& state, int level, const char* facility, const char* text);
 
   const std::shared_ptr<const ClientContext> context_;

@@ -208,7 +208,7 @@ std::optional<TransactionError> Producer::AppendOne(const log::OutgoingRecord& r
                       ErrorClass::kRequiresAbort);
     }
     rd_kafka_poll(get(), Millis(kSlice));
-    if (failure_) return FailureAsError();
+    if (failure_) return FailureAsError(probe);
     if (auto cause = probe ? probe() : std::nullopt) return cause;
     if (clock_.Monotonic() >= deadline) {
       return Classify(RD_KAFKA_RESP_ERR__TIMED_OUT,
@@ -225,19 +225,19 @@ std::optional<TransactionError> Producer::Append(const std::vector<log::Outgoing
                                                  absl::Duration deadline, const Probe& probe) {
   size_t appended = 0;
   for (const log::OutgoingRecord& record : records) {
-    if (failure_) return FailureAsError();
+    if (failure_) return FailureAsError(probe);
     if (auto error = AppendOne(record, deadline, probe)) return error;
     if (++appended % kRecordsPerPoll == 0) rd_kafka_poll(get(), 0);
   }
   rd_kafka_poll(get(), 0);
-  return failure_ ? std::optional(FailureAsError()) : std::nullopt;
+  return failure_ ? std::optional(FailureAsError(probe)) : std::nullopt;
 }
 
 std::optional<TransactionError> Producer::Flush(absl::Duration deadline, const Probe& probe) {
   while (true) {
     const absl::Duration left = deadline - clock_.Monotonic();
     const rd_kafka_resp_err_t code = rd_kafka_flush(get(), Millis(std::min(left, kSlice)));
-    if (failure_) return FailureAsError();
+    if (failure_) return FailureAsError(probe);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return std::nullopt;
     if (code != RD_KAFKA_RESP_ERR__TIMED_OUT) return Classify(code, rd_kafka_err2str(code), ErrorClass::kRequiresAbort);
     if (auto cause = probe ? probe() : std::nullopt) return cause;
@@ -274,7 +274,11 @@ void Producer::Delivered(const rd_kafka_message_t& message) {
   }
 }
 
-TransactionError Producer::FailureAsError() {
+TransactionError Producer::FailureAsError(const Probe& probe) {
+  // Records are thrown away when a transaction becomes void; why it did, the probe knows.
+  if (IsPurged(failure_->code) && probe) {
+    if (auto cause = probe()) return *std::move(cause);
+  }
   std::string detail = failure_->detail;
   if (failure_->code == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT) detail += client_->ConnectionTrouble();
   return Classify(failure_->code, std::move(detail), ErrorClass::kRequiresAbort);

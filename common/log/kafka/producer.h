@@ -84,7 +84,7 @@ class Producer : public DeliverySink {
   absl::StatusOr<Slot*> SlotOf(const TopicPartition& to, absl::Duration deadline);
   // Waits for the topic's metadata.
   absl::Status Learn(Topic* topic, absl::Duration deadline);
-  TransactionError FailureAsError();
+  TransactionError FailureAsError(const Probe& probe);
   // Adds the reason of a fatal error, which the error itself does not tell.
   TransactionError Classify(rd_kafka_resp_err_t code, std::string detail, ErrorClass otherwise);
 
