@@ -59,9 +59,8 @@ void RegisterRun(CLI::App* app, Context* context) {
   auto partitions = std::make_shared<int>(0);
   auto memory = std::make_shared<uint64_t>(0);
   auto grace = std::make_shared<int>(30);
-  auto kafka = std::make_shared<std::string>();
   CLI::App* command =
-      app->add_subcommand("run", "Run processors on this machine: topics, state and workers, no Kafka needed");
+      app->add_subcommand("run", "Run processors on this machine: on topics in a folder, no Kafka needed, or on a Kafka");
   command
       ->add_option("-f,--file", options->files,
                    "Manifest; several run a pipeline, each with the worker of its container.command and args")
@@ -71,12 +70,19 @@ void RegisterRun(CLI::App* app, Context* context) {
   command->add_option("command", options->command, "Worker of a single processor, behind --")->type_name("-- COMMAND");
   context->AddDataOption(command);
   command
-      ->add_option("--kafka", *kafka, "Bootstrap servers of a Kafka to use instead of the folder (not supported yet)")
-      ->type_name("HOST:PORT");
+      ->add_option("--kafka", options->kafka,
+                   "Bootstrap servers of a Kafka to use instead of topics in the folder, which then holds state and ids "
+                   "only; they replace those of the manifests' kafka blocks, the rest of which is honoured")
+      ->type_name("HOST:PORT,...");
+  command
+      ->add_option("--secrets", options->secrets,
+                   "With --kafka: folder of the secrets that the manifests refer to, as DIR/<name>/<key>")
+      ->type_name("DIR");
   command
       ->add_option(
           "--partitions", *partitions,
-          "Partitions of input topics that have to be made; default: those of the first output's create, else 4")
+          "Partitions of input topics that have to be made; default: those of the first output's create, else 4; on Kafka "
+          "missing input topics are made only if this is given")
       ->check(CLI::Range(1, 10000));
   command
       ->add_option(
@@ -104,11 +110,12 @@ void RegisterRun(CLI::App* app, Context* context) {
       "Examples:\n"
       "  millstream run -f processor.yaml -- python totals.py\n"
       "  millstream run -f processor.yaml --watch --http 8080 -- python totals.py\n"
-      "  millstream run -f orders.yaml -f totals.yaml");
+      "  millstream run -f orders.yaml -f totals.yaml\n"
+      "  millstream run -f processor.yaml --kafka localhost:9092 --data totals-1 -- python totals.py");
   command->callback([=] {
     context->selected = [=]() -> int {
-      if (!kafka->empty())
-        return context->Misuse("--kafka is not supported yet; without it the topics are in the data folder");
+      if (options->kafka.empty() && !options->secrets.empty())
+        return context->Misuse("--secrets is for --kafka: without it the manifests' kafka blocks are not used");
       if (!ParseHttp(*http, options.get()))
         return context->Misuse(StrCat("--http ", *http, ": give ADDRESS:PORT, PORT or off"));
       if (*partitions > 0) options->partitions = *partitions;

@@ -1,5 +1,6 @@
 // millstream-sidecar: one processor beside its worker, as in a pod. Reads the manifest from a file and runs it on the
-// embedded log of a data folder; the worker is somebody else's process and connects to the socket.
+// Kafka of its kafka block, or, with --data alone, on the embedded log of a data folder; the worker is somebody else's
+// process and connects to the socket.
 #include <poll.h>
 #include <signal.h>
 
@@ -25,7 +26,11 @@ namespace {
 
 struct Options {
   std::string manifest = "/etc/millstream/processor.yaml";
-  std::string data;
+  std::string data;  // with the embedded log
+  std::string kafka;
+  std::string secrets;
+  std::string state = "/var/lib/millstream";
+  std::string member;
   std::string socket = "/run/millstream/worker.sock";
   std::string http_address = "127.0.0.1";
   int http_port = 8080;
@@ -74,8 +79,15 @@ int Run(const Options& options) {
   SetLogging(LevelOf(manifest->processor.sidecar.log_level), format);
 
   host::LocalStackOptions stack_options;
-  stack_options.data = options.data;
+  stack_options.data = options.data.empty() ? options.state : options.data;
   stack_options.program = "millstream-sidecar";
+  if (options.data.empty()) {
+    const absl::StatusOr<kafka::ClusterAccess> cluster = ClusterOf(*manifest, options);
+    if (!cluster.ok()) return Fail(cluster.status());
+    stack_options.clusters = {*cluster};
+    stack_options.member_name = options.member;
+    if (!options.member.empty()) stack_options.owner = options.member;
+  }
   stack_options.manifests = {*manifest};
   stack_options.socket_paths = {options.socket};
   stack_options.http_address = options.http_address;
@@ -108,12 +120,21 @@ int Main(int argc, char** argv) {
   sigaction(SIGTERM, &action, nullptr);
 
   Options options;
-  std::string kafka;
   CLI::App app{"Millstream's sidecar: runs one processor for the worker that connects to its socket.",
                "millstream-sidecar"};
   app.add_option("--manifest", options.manifest, "StreamProcessor, YAML or JSON")->capture_default_str();
-  app.add_option("--data", options.data, "Data folder with the embedded log");
-  app.add_option("--kafka", kafka, "Bootstrap servers (not supported yet)");
+  CLI::Option* data =
+      app.add_option("--data", options.data, "Run on the embedded log of this data folder, without a Kafka");
+  app.add_option("--kafka", options.kafka, "Bootstrap servers; default: those of the manifest's kafka block")
+      ->excludes(data);
+  app.add_option("--secrets", options.secrets, "Folder of the secrets the manifest refers to, as DIR/<name>/<key>")
+      ->excludes(data);
+  app.add_option("--state", options.state, "Folder of state and ids, on Kafka")->capture_default_str()->excludes(data);
+  app.add_option("--member", options.member,
+                 "Who this process is in its group, unique and the same after a restart, as the pod's name; default: a "
+                 "random id kept in the folder")
+      ->envname("MILLSTREAM_MEMBER")
+      ->excludes(data);
   app.add_option("--socket", options.socket, "Where the worker connects")
       ->envname("MILLSTREAM_SOCKET")
       ->capture_default_str();
@@ -131,11 +152,6 @@ int Main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
-  }
-  if (!kafka.empty() || options.data.empty()) {
-    std::cerr << "millstream-sidecar: running on Kafka is not supported yet; give --data DIR to run on the embedded log"
-              << std::endl;
-    return 2;
   }
   return Run(options);
 }

@@ -49,6 +49,13 @@ absl::StatusOr<std::vector<std::string>> CommandOf(const spec::Manifest& manifes
              "; add it behind --, as in: millstream run -f ", manifest.file, " -- python totals.py"));
 }
 
+absl::StatusOr<kafka::ClusterAccess> ClusterOf(const spec::Manifest& manifest, const RunOptions& options) {
+  kafka::ClusterAccess access;
+  access.bootstrap_servers = options.kafka;
+  access.config = manifest.processor.kafka.config;
+  return access;
+}
+
 }  // namespace
 
 Runner::Runner(RunOptions options) : options_(std::move(options)), screen_(options_.screen) {}
@@ -101,6 +108,11 @@ absl::Status Runner::StartStack(std::vector<spec::Manifest> manifests) {
   options.data = options_.data;
   options.program = kProgram;
   for (size_t i = 0; i < manifests.size(); ++i) options.socket_paths.push_back(StrCat(socket_folder_, "/", i, ".sock"));
+  if (!options_.kafka.empty()) {
+    for (const spec::Manifest& manifest : manifests) {
+      MS_ASSIGN_OR_RETURN(options.clusters.emplace_back(), ClusterOf(manifest, options_));
+    }
+  }
   options.manifests = std::move(manifests);
   options.partitions = options_.partitions;
   if (options_.http) options.http_address = options_.http_address;
@@ -168,7 +180,7 @@ void Runner::ShowFirstScreen() {
                      .http = processor.http == nullptr ? "" : processor.http->authority()});
   }
   std::string screen =
-      FirstScreen(options_.data, options_.default_data ? "" : StrCat(" --data ", options_.data), views);
+      FirstScreen(options_.data, options_.kafka, options_.default_data ? "" : StrCat(" --data ", options_.data), views);
   screen.pop_back();
   screen_.Print(screen);
 }

@@ -23,6 +23,8 @@ namespace millstream::cli {
 struct RunOptions {
   std::vector<std::string> files;
   std::vector<std::string> command;  // for a single processor; otherwise container.command and args
+  std::string kafka;    // bootstrap servers; empty: the topics are in the folder
+  std::string secrets;  // folder of what the manifests' kafka blocks refer to; empty: none
   std::string data;
   bool default_data = true;       // the commands of the first screen need no --data
   std::optional<int> partitions;  // of input topics that have to be made

@@ -64,9 +64,11 @@ std::string LastError(const host::SidecarStatus& status) {
 
 }  // namespace
 
-std::string FirstScreen(const std::string& data, const std::string& data_option,
+std::string FirstScreen(const std::string& data, const std::string& kafka, const std::string& data_option,
                         const std::vector<RunningView>& processors) {
-  std::string screen = StrCat("millstream: topics and state are in ", data, "; Ctrl-C ends\n");
+  std::string screen =
+      kafka.empty() ? StrCat("millstream: topics and state are in ", data, "; Ctrl-C ends\n")
+                    : StrCat("millstream: topics are on Kafka at ", kafka, ", state is in ", data, "; Ctrl-C ends\n");
   for (const RunningView& view : processors) {
     const spec::StreamProcessorSpec& spec = *view.spec;
     StrAppend(&screen, "\n", spec.QualifiedName(), "  ", ToString(spec.guarantee), ", ", view.tasks,

@@ -21,8 +21,9 @@ struct RunningView {
 };
 
 // What a newcomer needs next: what runs, and the exact lines to produce, consume and query from another terminal.
-// `data_option`: " --data DIR" if those lines need it.
-std::string FirstScreen(const std::string& data, const std::string& data_option,
+// `kafka`: its bootstrap servers; empty: the topics are in the folder. `data_option`: " --data DIR" if those lines need
+// it.
+std::string FirstScreen(const std::string& data, const std::string& kafka, const std::string& data_option,
                         const std::vector<RunningView>& processors);
 
 // What a `millstream run` shows: on a terminal one line at the bottom that is drawn anew, with everything else above

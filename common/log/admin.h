@@ -31,6 +31,7 @@ struct TopicInfo {
       id;  // unique per creation: a re-created topic has another one. Empty where the log has none (Kafka < 2.8)
   int partitions = 0;
   std::map<std::string, std::string> config;  // in force, defaults included
+  int replication_factor = 0;                 // copies of each partition; 0: the log keeps one and cannot do more
 };
 
 struct GroupMember {

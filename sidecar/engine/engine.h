@@ -69,7 +69,10 @@ struct EngineStatus {
   int64_t lag_records = 0;
   std::string first_error, last_error;
   int workers = 0;
-  bool commits_wait = false;  // two abandoned writers: R6
+  bool commits_wait = false;  // no writer is usable: R6
+  absl::Status writer_error;  // why the last attempt to make a writer failed; OK: it succeeded
+  int aborts_in_a_row = 0;    // since the last commit
+  absl::Status abort_cause;   // of the last of them
 };
 
 // The exactly-once core of one process: see README.md of this folder and engine.md. One thread at a time.

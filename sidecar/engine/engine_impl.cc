@@ -289,6 +289,9 @@ EngineStatus EngineImpl::Status() const {
   EngineStatus status = totals_;
   status.lag_records = lag_;
   status.commits_wait = pipeline_.commits_wait();
+  status.writer_error = pipeline_.writer_error();
+  status.aborts_in_a_row = consecutive_aborts_;
+  if (consecutive_aborts_ > 0) status.abort_cause = abort_cause_;
   status.workers = workers_.usable();
   for (const auto& [id, task] : tasks_) {
     TaskStatus& out = status.tasks.emplace_back();

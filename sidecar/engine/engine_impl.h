@@ -184,6 +184,7 @@ class EngineImpl final : public Engine, private PipelineHost {
   absl::flat_hash_map<ApplyId, TaskId> applies_;
   double state_bytes_per_key_ = 64;  // moving average, for cutting batches
   int consecutive_aborts_ = 0;
+  absl::Status abort_cause_;  // of the last abort
 
   // Sums over tasks, kept up by Account.
   int busy_tasks_ = 0;

@@ -31,6 +31,17 @@ EngineMetrics::EngineMetrics(MetricsRegistry* registry, const std::string& proce
   commit_seconds =
       registry->GetHistogram("millstream_commit_seconds", "From closing a transaction to its known outcome.", labels,
                              {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5});
+  auto phase = [&](const char* name) {
+    return registry->GetHistogram(
+        "millstream_transaction_phase_seconds",
+        "Where the time of a transaction goes: flush (records acknowledged), offsets (sent), commit (answered); then "
+        "apply (its state written to the stores, several transactions at a time).",
+        {{"processor", processor}, {"phase", name}}, {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5});
+  };
+  flush_seconds = phase("flush");
+  offsets_seconds = phase("offsets");
+  end_seconds = phase("commit");
+  apply_seconds = phase("apply");
   lag = gauge("millstream_lag_records", "Records between the committed positions and the known ends of the inputs.");
   overlay_bytes = gauge("millstream_state_staged_bytes", "State in memory: staged, or committed and not yet on disk.");
   fetched_bytes = gauge("millstream_fetched_bytes", "Input records in memory.");

@@ -26,6 +26,8 @@ struct EngineMetrics {
   Counter *failures_decode, *failures_handler, *failures_output, *failures_other;
   Histogram* batch_seconds;   // from BATCH to RESULT
   Histogram* commit_seconds;  // from closing a transaction to its known outcome
+  // Where that time goes, and from ApplyState to its answer.
+  Histogram *flush_seconds, *offsets_seconds, *end_seconds, *apply_seconds;
   Gauge* lag;
   Gauge* overlay_bytes;
   Gauge* fetched_bytes;

@@ -172,7 +172,7 @@ void Pipeline::Close(absl::Duration now, std::vector<Action>* actions) {
   MS_CHECK(!open_->parts.empty());  // R1: a transaction without offsets would commit unfenced
   if (!open_->begun) Begin(open_.get(), actions);
   closing_ = std::move(open_);
-  closing_->closed_at = now;
+  closing_->closed_at = closing_->phase_at = now;
   closing_->phase = Phase::kFlushing;
   host_->CollectChangelog(*closing_, &closing_->waiting);
   AppendWaiting(closing_.get(), actions);
@@ -190,8 +190,14 @@ void Pipeline::Close(absl::Duration now, std::vector<Action>* actions) {
 
 void Pipeline::AfterFlush(std::vector<Action>* actions) {
   if (closing_->phase != Phase::kFlushing || !closing_->flushed || !closing_->plain_flushed) return;
+  EndPhase(metrics_->flush_seconds);
   closing_->phase = Phase::kSendingOffsets;
   SendOffsets(actions);
+}
+
+void Pipeline::EndPhase(Histogram* seconds) {
+  seconds->Observe(absl::ToDoubleSeconds(now_ - closing_->phase_at));
+  closing_->phase_at = now_;
 }
 
 void Pipeline::SendOffsets(std::vector<Action>* actions) {
@@ -227,7 +233,10 @@ Transaction* Pipeline::Find(uint64_t number) {
 void Pipeline::OnCallDone(absl::Duration now, WriterCallDone done, std::vector<Action>* actions) {
   now_ = now;
   const PendingCall call = calls_.Answered(now, done);
-  if (call.what == WriterCall::What::kCreate) return;
+  if (call.what == WriterCall::What::kCreate) {
+    writer_error_ = done.status;
+    return;
+  }
   if (done.writer == WriterName::kPlain) return OnPlainDone(done, call, actions);
   Transaction* transaction = Find(call.transaction);
   MS_CHECK(transaction != nullptr);  // none is settled while its writer owes an answer
@@ -245,8 +254,10 @@ void Pipeline::OnSound(absl::Duration now, Transaction* transaction, WriterCall:
       transaction->flushed = true;
       return AfterFlush(actions);
     case WriterCall::What::kSendOffsets:
+      EndPhase(metrics_->offsets_seconds);
       return Commit(actions);
     case WriterCall::What::kCommit:
+      EndPhase(metrics_->end_seconds);
       return SettleAll(now, &closing_, Outcome::kCommitted);
     default:
       return;

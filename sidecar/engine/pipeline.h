@@ -77,6 +77,8 @@ class Pipeline {
 
   bool recovering() const { return recovering_; }
   bool commits_wait() const { return calls_.BothUnusable(); }
+  // Of the last attempt to make a writer; OK when it succeeded.
+  const absl::Status& writer_error() const { return writer_error_; }
   // The open transaction has reached its bound: no further batch may be sent before it closes.
   bool Full() const;
   // `task` has effects whose outcome is not known.
@@ -99,6 +101,7 @@ class Pipeline {
   absl::Duration MinDuration() const;
   void Close(absl::Duration now, std::vector<Action>* actions);
   void AfterFlush(std::vector<Action>* actions);
+  void EndPhase(Histogram* seconds);
   void SendOffsets(std::vector<Action>* actions);
   void Commit(std::vector<Action>* actions);
 
@@ -139,6 +142,7 @@ class Pipeline {
   int members_ = 1;
   std::optional<absl::Duration> rebalance_started_;
   CallId resolve_call_ = 0;
+  absl::Status writer_error_;
 };
 
 }  // namespace millstream::engine

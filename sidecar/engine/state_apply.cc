@@ -106,6 +106,7 @@ void EngineImpl::Committed(Task& task, const TaskPart& part, const Transaction& 
 // R9: what was read or done since the last known outcome does not count.
 void EngineImpl::OnRollback(const absl::Status& cause) {
   if (totals_.first_error.empty()) totals_.first_error = StrCat("transaction aborted: ", cause.ToString());
+  abort_cause_ = cause;
   for (auto& [id, task] : tasks_) {
     if (!task->open()) continue;
     task->epoch = task->epoch.Next();
@@ -151,6 +152,7 @@ void EngineImpl::MaybeApply(Task& task) {
   apply.positions = task.applying;
   task.apply = apply.apply;
   task.apply_at = absl::InfiniteDuration();
+  task.apply_started = now_;
   applies_.emplace(apply.apply, task.id);
   Do(std::move(apply));
 }
@@ -164,6 +166,7 @@ void EngineImpl::On(StateApplied event) {
   task->apply.reset();
   Mark(*task);
   if (event.status.ok()) {
+    metrics_.apply_seconds->Observe(absl::ToDoubleSeconds(now_ - task->apply_started));
     task->apply_failures = 0;
     if (task->overlays.applying()) task->overlays.ApplyDone();
     if (overlay_bytes_ > options_.overlay_bytes / 2) task->overlays.FreeCache();

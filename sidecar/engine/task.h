@@ -71,7 +71,8 @@ struct Task {
   TaskOverlays overlays;
   store::Positions unapplied;                          // of what is committed and not being applied
   absl::Duration apply_at = absl::InfiniteDuration();  // when `unapplied` is due
-  std::optional<ApplyId> apply;                        // under way
+  std::optional<ApplyId> apply;                        // under way, since `apply_started`
+  absl::Duration apply_started{};
   store::Positions applying;
   int apply_failures = 0;
   int reads = 0;  // reads of its stores under way

@@ -129,7 +129,8 @@ void EngineImpl::On(InputFailed event) {
     Stop(*task, StrCat("OffsetsLost: ", where, " has no offset ", input.fetched.value(), " any more (",
                        std::string(event.status.message()),
                        "); records between were lost to retention or the topic was re-created. Nothing is skipped by "
-                       "itself: set the group's offset to where to go on, then restart the task"));
+                       "itself: stop the processor, set the group's offsets to where to go on (millstream reset), and "
+                       "start it again"));
   } else {
     Stop(*task, StrCat("InputFailed: ", where, " cannot be read: ", event.status.ToString(),
                        "; repair it, then restart the task"));

@@ -58,6 +58,7 @@ struct Transaction {
   log::GroupToken token;  // the one in force at Begin (R7)
   std::string metadata;   // of every offset it commits (R6)
   absl::Duration closed_at{};
+  absl::Duration phase_at{};  // when the phase under way began, from kFlushing on
   std::vector<log::OutgoingRecord> waiting;  // not given to the writer yet
   int plain_appends = 0;                     // AtLeastOnce: outputs given to the plain writer, not flushed
   bool plain_flushed = true;

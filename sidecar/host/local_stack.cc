@@ -7,7 +7,6 @@
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
-#include "sidecar/group/local_membership.h"
 
 namespace millstream::host {
 namespace {
@@ -21,7 +20,8 @@ absl::StatusOr<std::unique_ptr<LocalStack>> LocalStack::Start(LocalStackOptions 
   MS_CHECK(!options.manifests.empty() && options.manifests.size() == options.socket_paths.size());
   std::unique_ptr<LocalStack> stack(new LocalStack());
   MS_RETURN_IF_ERROR(stack->OpenFolder(options));
-  MS_RETURN_IF_ERROR(stack->PrepareProcessors(&options));
+  MS_RETURN_IF_ERROR(stack->OpenBackends(&options));
+  MS_RETURN_IF_ERROR(stack->PrepareProcessors(options));
   for (size_t i = 0; i < stack->processors_.size(); ++i)
     MS_RETURN_IF_ERROR(stack->StartHttp(options, static_cast<int>(i)));
   return stack;
@@ -35,7 +35,7 @@ LocalStack::~LocalStack() {
     processor.sidecar.reset();
   }
   environment_.reset();
-  log_.reset();
+  backends_.clear();
 }
 
 absl::Status LocalStack::OpenFolder(const LocalStackOptions& options) {
@@ -56,58 +56,76 @@ absl::Status LocalStack::OpenFolder(const LocalStackOptions& options) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   memory_ = SplitMemory(options.memory_bytes > 0 ? options.memory_bytes : DefaultMemoryBytes(),
-                        static_cast<int>(options.manifests.size()));
-  log::EmbeddedLogOptions log_options;
-  log_options.directory = folder_->LogDirectory();
-  log_options.block_cache_bytes = memory_.log_cache;
-  log_options.memtable_bytes = memory_.log_memtables;
-  MS_ASSIGN_OR_RETURN(log_, log::EmbeddedLog::Open(log_options));
+                        static_cast<int>(options.manifests.size()), !options.clusters.empty());
   environment_ = std::make_unique<store::StateEnvironment>(
       store::StateMemory{.block_cache_bytes = memory_.state_cache, .memtable_bytes = memory_.state_memtables});
   return absl::OkStatus();
 }
 
-absl::Status LocalStack::PrepareProcessors(LocalStackOptions* options) {
-  std::vector<const spec::StreamProcessorSpec*> specs;
-  for (const spec::Manifest& manifest : options->manifests) specs.push_back(&manifest.processor);
-  MS_ASSIGN_OR_RETURN(PreparationReport report,
-                      PrepareTopics(&log_->admin(), specs, {.partitions = options->partitions, .create_inputs = true}));
-  created_ = std::move(report.created);
-  warnings_ = std::move(report.warnings);
+absl::Status LocalStack::OpenBackends(LocalStackOptions* options) {
+  const bool on_kafka = !options->clusters.empty();
+  MS_CHECK(!on_kafka || options->clusters.size() == options->manifests.size());
+  if (!on_kafka) {
+    MS_ASSIGN_OR_RETURN(backends_.emplace_back(), OpenEmbeddedBackend(folder_->LogDirectory(), memory_));
+  }
   for (size_t i = 0; i < options->manifests.size(); ++i) {
     Processor& processor = processors_.emplace_back();
     processor.manifest = std::move(options->manifests[i]);
     processor.socket_path = options->socket_paths[i];
-    processor.tasks = report.processors[i].tasks;
-    processor.output_partitions = report.processors[i].output_partitions;
     processor.metrics = NewMetricsRegistry();
-    MS_RETURN_IF_ERROR(folder_->RememberProcessor(processor.manifest));
+    if (on_kafka) {
+      const std::string client_id =
+          StrCat(processor.manifest.processor.group, "-", MemberName(*options));
+      MS_ASSIGN_OR_RETURN(backends_.emplace_back(),
+                          OpenKafkaBackend(options->clusters[i], client_id, processor.metrics.get()));
+    }
+    processor.backend = backends_.back().get();
   }
-  for (size_t i = 0; i < processors_.size(); ++i)
-    MS_RETURN_IF_ERROR(StartSidecar(&processors_[i], std::move(report.processors[i])));
   return absl::OkStatus();
 }
 
-absl::Status LocalStack::StartSidecar(Processor* processor, PreparedTopics topics) {
+const std::string& LocalStack::MemberName(const LocalStackOptions& options) const {
+  return options.member_name.empty() ? folder_->instance_id() : options.member_name;
+}
+
+absl::Status LocalStack::PrepareProcessors(const LocalStackOptions& options) {
+  std::vector<TopicOwner> owners;
+  for (const Processor& processor : processors_)
+    owners.push_back({&processor.backend->log()->admin(), &processor.manifest.processor});
+  TopicPreparation preparation;
+  preparation.partitions = options.partitions;
+  preparation.create_inputs = options.clusters.empty() || options.partitions.has_value();
+  MS_ASSIGN_OR_RETURN(PreparationReport report, PrepareTopics(owners, preparation));
+  created_ = std::move(report.created);
+  warnings_ = std::move(report.warnings);
+  for (size_t i = 0; i < processors_.size(); ++i) {
+    processors_[i].tasks = report.processors[i].tasks;
+    processors_[i].output_partitions = report.processors[i].output_partitions;
+    MS_RETURN_IF_ERROR(folder_->RememberProcessor(processors_[i].manifest));
+  }
+  for (size_t i = 0; i < processors_.size(); ++i)
+    MS_RETURN_IF_ERROR(StartSidecar(options, &processors_[i], std::move(report.processors[i])));
+  return absl::OkStatus();
+}
+
+absl::Status LocalStack::StartSidecar(const LocalStackOptions& options, Processor* processor, PreparedTopics topics) {
   const spec::StreamProcessorSpec& spec = processor->manifest.processor;
-  SidecarOptions options;
-  options.spec = spec;
-  options.topics = std::move(topics);
-  MS_ASSIGN_OR_RETURN(options.state_directory, folder_->StateDirectory(spec.group));
-  options.socket_path = processor->socket_path;
-  options.instance_id = folder_->instance_id();
-  options.memory = memory_;
-  const auto membership = [&](group::MembershipEvents* events) {
-    group::LocalMembershipOptions local;
-    local.tasks = processor->tasks;
-    local.join = [log = log_.get(), group = spec.group, member = StrCat("local-", folder_->instance_id())] {
-      return log->JoinGroup(group, member);
-    };
-    local.leave = [log = log_.get()](const log::GroupToken& token) { log->LeaveGroup(token); };
-    return group::NewLocalMembership(std::move(local), events);
-  };
-  MS_ASSIGN_OR_RETURN(processor->sidecar, Sidecar::Start(std::move(options), log_.get(), environment_.get(), membership,
-                                                         &SystemClock(), processor->metrics.get()));
+  SidecarOptions sidecar;
+  sidecar.spec = spec;
+  sidecar.topics = std::move(topics);
+  MS_ASSIGN_OR_RETURN(sidecar.state_directory, folder_->StateDirectory(spec.group));
+  sidecar.socket_path = processor->socket_path;
+  sidecar.instance_id = MemberName(options);
+  sidecar.owner = options.owner;
+  sidecar.memory = memory_;
+  sidecar.join_with_worker = processor->backend->shared();
+  const MemberIdentity member{.tasks = processor->tasks,
+                              .instance_id = sidecar.instance_id,
+                              .transactional_ids = TransactionalIdsOf(spec, sidecar.instance_id)};
+  const MembershipFactory membership = processor->backend->Membership(spec, member, processor->metrics.get());
+  MS_ASSIGN_OR_RETURN(processor->sidecar,
+                      Sidecar::Start(std::move(sidecar), processor->backend->log(), environment_.get(), membership,
+                                     &SystemClock(), processor->metrics.get()));
   return absl::OkStatus();
 }
 

@@ -11,8 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/metrics.h"
-#include "common/log/embedded/embedded_log.h"
+#include "common/log/kafka/cluster_access.h"
 #include "common/spec/manifest.h"
+#include "sidecar/host/backend.h"
 #include "sidecar/host/data_folder.h"
 #include "sidecar/host/sidecar.h"
 #include "sidecar/server/http_endpoints.h"
@@ -24,20 +25,27 @@ struct LocalStackOptions {
   std::string program;  // what others call this process while it holds the folder
   std::vector<spec::Manifest> manifests;
   std::vector<std::string> socket_paths;    // where workers connect, per manifest
-  std::optional<int> partitions;            // of input topics that have to be made
+  // How each processor reaches its Kafka, per manifest; empty: all are on the embedded log of the folder.
+  std::vector<kafka::ClusterAccess> clusters;
+  std::string member_name;                  // who this process is in its groups; empty: the folder's random id
+  std::string owner = "localhost";          // who answers queries
+  // Of input topics that have to be made. On Kafka, where topics are somebody's, they are made only if it is set.
+  std::optional<int> partitions;
   std::optional<std::string> http_address;  // unset: no HTTP
   int http_port = 0;                        // 0: free ones; otherwise this one and the following ones
   int64_t memory_bytes = 0;                 // 0: DefaultMemoryBytes
   std::function<bool()> interrupted;        // ends the wait for a folder that a short command holds
 };
 
-// The sidecars of some processors on the embedded log of one data folder: lock, log, topics, sidecars, HTTP; in that
-// order, and back. Used by `millstream run` and `millstream-sidecar --data`. One thread.
+// The sidecars of some processors on one data folder: lock, log, topics, sidecars, HTTP; in that order, and back. Topics
+// are in the folder's embedded log or in a Kafka; then the folder holds state, ids and the lock. Used by `millstream
+// run` and `millstream-sidecar`. One thread.
 class LocalStack {
  public:
   struct Processor {
     spec::Manifest manifest;
     std::string socket_path;
+    Backend* backend = nullptr;
     int tasks = 0;
     std::vector<int> output_partitions;
     std::unique_ptr<MetricsRegistry> metrics;
@@ -50,7 +58,8 @@ class LocalStack {
   ~LocalStack();
 
   const DataFolder& folder() const { return *folder_; }
-  log::EmbeddedLog* log() { return log_.get(); }
+  // Of the first processor.
+  log::Log* log() { return backends_.front()->log(); }
   std::vector<Processor>& processors() { return processors_; }
   const std::vector<std::string>& created_topics() const { return created_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -66,12 +75,14 @@ class LocalStack {
  private:
   LocalStack() = default;
   absl::Status OpenFolder(const LocalStackOptions& options);
-  absl::Status PrepareProcessors(LocalStackOptions* options);
-  absl::Status StartSidecar(Processor* processor, PreparedTopics topics);
+  absl::Status OpenBackends(LocalStackOptions* options);
+  const std::string& MemberName(const LocalStackOptions& options) const;
+  absl::Status PrepareProcessors(const LocalStackOptions& options);
+  absl::Status StartSidecar(const LocalStackOptions& options, Processor* processor, PreparedTopics topics);
   absl::Status StartHttp(const LocalStackOptions& options, int index);
 
   std::unique_ptr<DataFolder> folder_;
-  std::unique_ptr<log::EmbeddedLog> log_;
+  std::vector<std::unique_ptr<Backend>> backends_;  // one for all, or one per processor
   std::unique_ptr<store::StateEnvironment> environment_;
   MemoryShares memory_;
   std::vector<Processor> processors_;

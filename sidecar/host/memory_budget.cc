@@ -55,17 +55,18 @@ int64_t RamBytes(const std::string& root) {
 
 }  // namespace
 
-MemoryShares SplitMemory(int64_t total_bytes, int processors) {
+MemoryShares SplitMemory(int64_t total_bytes, int processors, bool on_kafka) {
   // Below this the parts are too small to work; a process of so little memory would not start anyway.
   const int64_t total = std::max(total_bytes, 64 * kMiB);
   const auto share = [total](int percent) { return total / 100 * percent; };
   MemoryShares shares;
-  shares.log_cache = share(3);
-  shares.log_memtables = share(3);
+  shares.log_cache = on_kafka ? 0 : share(3);
+  shares.log_memtables = on_kafka ? 0 : share(3);
   shares.state_cache = share(14);
   shares.state_memtables = share(12);
   shares.overlays = share(8) / processors;
-  shares.fetch_buffer = share(3) / processors;
+  shares.fetch_buffer = share(on_kafka ? 6 : 3) / processors;
+  shares.restore = share(on_kafka ? 8 : 5) / processors;
   shares.fetched = share(5) / processors;
   shares.frames = share(4) / processors;
   shares.unflushed = std::min(64 * kMiB, shares.state_memtables) / processors;

@@ -69,7 +69,10 @@ server::ProbeAnswer Queries::Readiness() const {
 
 server::ProcessorReport Queries::Tasks() const {
   const std::shared_ptr<const engine::EngineStatus> status = parts_.loop->status();
-  server::ProcessorReport report{.processor = parts_.spec->QualifiedName(), .group = parts_.spec->group, .tasks = {}};
+  server::ProcessorReport report{
+      .processor = parts_.spec->QualifiedName(), .group = parts_.spec->group, .tasks = {}, .conditions = {}};
+  for (Condition& condition : parts_.conditions())
+    report.conditions.push_back({std::move(condition.reason), std::move(condition.message)});
   const std::vector<RestoreReport> restores = parts_.opener->Restoring();
   for (int number = 0; number < parts_.tasks; ++number) {
     server::TaskReport entry;
@@ -109,8 +112,12 @@ server::ProcessorReport Queries::Tasks() const {
     }
     for (const RestoreReport& restore : restores) {
       if (restore.task != task.task) continue;
-      entry.restore = server::TaskReport::Restore{
-          .store = restore.store, .position = restore.position, .end = restore.end, .bytes = restore.bytes};
+      entry.restore = server::TaskReport::Restore{.store = restore.store,
+                                                  .position = restore.position,
+                                                  .end = restore.end,
+                                                  .bytes = restore.bytes,
+                                                  .bytes_left = restore.bytes_left,
+                                                  .time_left = restore.time_left};
     }
     report.tasks.push_back(std::move(entry));
   }
@@ -138,7 +145,8 @@ absl::Status Queries::Check(TaskId task) const {
   }
   if (parts_.table->Get(task) == nullptr) {
     return absl::UnavailableError(StrCat("task ", task.value(), " of ", parts_.spec->QualifiedName(),
-                                         " is not open yet (restoring, or stopped); ask again"));
+                                         " is not open here (restoring, stopped, or at another member of the group); "
+                                         "ask again"));
   }
   return absl::OkStatus();
 }

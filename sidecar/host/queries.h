@@ -12,6 +12,7 @@
 #include "sidecar/host/engine_loop.h"
 #include "sidecar/host/task_opener.h"
 #include "sidecar/host/task_table.h"
+#include "sidecar/host/conditions.h"
 #include "sidecar/host/worker_port.h"
 #include "sidecar/server/query_backend.h"
 
@@ -31,6 +32,7 @@ class Queries : public server::QueryBackend {
     const TaskTable* table = nullptr;
     const TaskOpener* opener = nullptr;
     const WorkerPort* workers = nullptr;
+    std::function<std::vector<Condition>()> conditions;
     const Clock* clock = nullptr;
     std::string owner;  // who answers: "localhost"
   };

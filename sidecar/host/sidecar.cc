@@ -2,7 +2,9 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <atomic>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -13,8 +15,10 @@
 #include "sidecar/host/applier.h"
 #include "sidecar/host/engine_loop.h"
 #include "sidecar/host/fetcher.h"
+#include "sidecar/host/joiner.h"
 #include "sidecar/host/queries.h"
 #include "sidecar/host/read_pool.h"
+#include "sidecar/host/topic_watch.h"
 #include "sidecar/host/worker_port.h"
 #include "sidecar/host/writer_threads.h"
 
@@ -34,9 +38,9 @@ engine::EngineOptions EngineOptionsOf(const SidecarOptions& options, const Clock
   result.dead_letter_partitions = options.topics.dead_letter_partitions;
   result.output_max_bytes = options.topics.output_max_bytes;
   result.store_max_bytes = options.topics.store_max_bytes;
-  const std::string prefix = StrCat(options.spec.group, "-", options.instance_id, "-0-");
-  result.transactional_id_a = prefix + "a";
-  result.transactional_id_b = prefix + "b";
+  const std::vector<std::string> ids = TransactionalIdsOf(options.spec, options.instance_id);
+  result.transactional_id_a = ids[0];
+  result.transactional_id_b = ids[1];
   result.process_start = StrCat(clock->WallMillis(), "-", absl::Hex(RandomNumber() & 0xffffffff, absl::kZeroPad8));
   result.owner_stamp = options.spec.OwnerStamp();
   result.overlay_bytes = options.memory.overlays;
@@ -73,7 +77,15 @@ TaskStateOptions StateOptionsOf(const SidecarOptions& options, const engine::Eng
   result.environment = environment;
   result.owner_stamp = engine_options.owner_stamp;
   result.clock = clock;
+  // 4 MiB, less where even one such task would not fit.
+  result.restore_batch_bytes = std::clamp<int64_t>(options.memory.restore / 3, 256 << 10, 4 << 20);
   return result;
+}
+
+// Each holds what its reader has buffered, what is staged, and the batch that is being written.
+int RestoreThreads(const SidecarOptions& options, const TaskStateOptions& state) {
+  const int64_t fit = options.memory.restore / (3 * state.restore_batch_bytes);
+  return static_cast<int>(std::clamp<int64_t>(fit, 1, options.restore_threads));
 }
 
 std::vector<std::string> InputTopics(const spec::StreamProcessorSpec& spec) {
@@ -103,7 +115,7 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
         applier_({.max_unflushed_bytes = options_.memory.unflushed}, &tasks_, clock, metrics, &loop_),
         writers_(WriterOptionsOf(options_, engine_options_), log, clock, &loop_),
         state_options_(StateOptionsOf(options_, engine_options_, log, environment, clock)),
-        opener_(state_options_, options_.restore_threads, &tasks_, metrics, &loop_),
+        opener_(state_options_, RestoreThreads(options_, state_options_), &tasks_, metrics, &loop_),
         workers_(ServerOptionsOf(options_), &engine_options_, clock, metrics, &loop_),
         queries_({.spec = &options_.spec,
                   .tasks = options_.topics.tasks,
@@ -111,6 +123,7 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
                   .table = &tasks_,
                   .opener = &opener_,
                   .workers = &workers_,
+                  .conditions = [this] { return Conditions(*loop_.status()); },
                   .clock = clock,
                   .owner = options_.owner}),
         membership_(membership(this)) {}
@@ -121,7 +134,14 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
     MS_RETURN_IF_ERROR(CheckGroupOwner(state_options_));
     loop_.Start();
     MS_RETURN_IF_ERROR(workers_.Start());
-    return membership_->Join();
+    TopicWatchOptions watch;
+    watch.topics = options_.topics.known;
+    watch.tasks = options_.topics.tasks;
+    watch.interval = options_.topic_watch_interval;
+    watch_.emplace(watch, &state_options_.log->admin(), clock_, [this](const absl::Status& cause) { StopTasks(cause); });
+    if (!options_.join_with_worker) return membership_->Join();
+    joiner_.emplace([this] { return workers_.connected() > 0; }, [this] { return membership_->Join(); });
+    return absl::OkStatus();
   }
 
   const spec::StreamProcessorSpec& spec() const override { return options_.spec; }
@@ -143,6 +163,7 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
       absl::MutexLock lock(&drained_mutex_);
       drained = drained_mutex_.AwaitWithTimeout(absl::Condition(&drained_), deadline);
     }
+    if (joiner_.has_value()) joiner_->Stop();
     membership_->Leave();
     StopThreads();
     return drained;
@@ -156,6 +177,7 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
 
   // MembershipEvents.
   void OnToken(const log::GroupToken& token, int members) override {
+    SetLost(absl::OkStatus());
     loop_.Post(engine::TokenChanged{.token = token, .members = members});
   }
   void OnAssigned(const std::vector<TaskId>& tasks) override {
@@ -165,7 +187,17 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
     for (const TaskId task : tasks) loop_.Post(engine::TaskRevoked{task});
   }
   void OnRebalance() override { loop_.Post(engine::RebalanceStarted{}); }
-  void OnLost(const absl::Status& cause) override { loop_.Post(engine::MembershipLost{cause}); }
+  void OnLost(const absl::Status& cause) override {
+    SetLost(cause);
+    loop_.Post(engine::MembershipLost{cause});
+  }
+
+  void SetLost(const absl::Status& cause) {
+    absl::MutexLock lock(&lost_mutex_);
+    lost_ = cause;
+  }
+  std::vector<Condition> Conditions(const engine::EngineStatus& status) const;
+  void StopTasks(const absl::Status& cause);
 
   void ResolveOutcome(const engine::ResolveOutcome& action);
   void StopThreads();
@@ -184,6 +216,11 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
   WorkerPort workers_;
   Queries queries_;
   std::unique_ptr<group::Membership> membership_;
+  std::optional<TopicWatch> watch_;
+  std::optional<Joiner> joiner_;
+
+  mutable absl::Mutex lost_mutex_;
+  absl::Status lost_ ABSL_GUARDED_BY(lost_mutex_);  // why the membership ended; OK: a token came since
 
   mutable absl::Mutex drained_mutex_;
   bool drained_ ABSL_GUARDED_BY(drained_mutex_) = false;
@@ -249,6 +286,8 @@ void SidecarImpl::ResolveOutcome(const engine::ResolveOutcome& action) {
 
 void SidecarImpl::StopThreads() {
   if (stopped_.exchange(true)) return;
+  if (joiner_.has_value()) joiner_->Stop();
+  if (watch_.has_value()) watch_->Stop();
   queries_.Stop();
   workers_.Stop(absl::Seconds(2));
   loop_.Stop();
@@ -271,34 +310,51 @@ SidecarStatus SidecarImpl::Status() const {
     status.running += task.state == engine::TaskStatus::State::kRunning;
     status.restoring += task.state == engine::TaskStatus::State::kOpening;
     status.stopped += task.state == engine::TaskStatus::State::kStopped;
-    if (task.state == engine::TaskStatus::State::kStopped) {
-      status.conditions.push_back(
-          {.reason = "TaskStopped", .message = StrCat("task ", task.task.value(), " is stopped: ", task.error)});
-    }
   }
   if (const absl::Status first = workers_.FirstError(); !first.ok()) status.worker_error = std::string(first.message());
-  const std::optional<absl::Duration> alone = workers_.AloneFor();
-  if (alone.has_value() && *alone > options_.spec.sidecar.workers.connect_timeout) {
-    status.conditions.push_back(
-        {.reason = "WorkerNotConnected",
-         .message = StrCat("no worker for ", absl::FormatDuration(absl::Trunc(*alone, absl::Seconds(1))),
-                           "; expected on ", workers_.socket_path(),
-                           status.worker_error.empty() ? "" : "; the last one: ", status.worker_error)});
-  }
   status.hanging_workers = workers_.Hanging();
-  for (const server::LostWorker& lost : status.hanging_workers) {
-    status.conditions.push_back({.reason = "WorkerHangs", .message = HangingMessage(lost, clock_->Monotonic())});
-  }
-  if (status.engine.commits_wait && status.stuck_calls > 0) {
-    status.conditions.push_back({.reason = "CommitsWait",
-                                 .message = StrCat(status.stuck_calls,
-                                                   " calls on the log did not come back; nothing is committed until "
-                                                   "one does; restart the process if it stays so")});
-  }
+  status.conditions = Conditions(status.engine);
   return status;
 }
 
+std::vector<Condition> SidecarImpl::Conditions(const engine::EngineStatus& status) const {
+  ConditionSources sources;
+  sources.engine = &status;
+  sources.stuck_calls = writers_.stuck();
+  sources.group = options_.spec.group;
+  {
+    absl::MutexLock lock(&lost_mutex_);
+    sources.membership = lost_;
+  }
+  if (joiner_.has_value()) sources.membership.Update(joiner_->status());
+  sources.worker_away = workers_.AloneFor();
+  sources.worker_patience = options_.spec.sidecar.workers.connect_timeout;
+  sources.worker_error = std::string(workers_.FirstError().message());
+  sources.socket_path = workers_.socket_path();
+  std::vector<Condition> conditions = ConditionsOf(sources);
+  for (const server::LostWorker& lost : workers_.Hanging())
+    conditions.push_back({"WorkerHangs", HangingMessage(lost, clock_->Monotonic())});
+  if (watch_.has_value()) {
+    for (Condition& condition : watch_->Conditions()) conditions.push_back(std::move(condition));
+  }
+  return conditions;
+}
+
+// As if their first input could not be read any more: nothing of them is processed until a person has looked.
+void SidecarImpl::StopTasks(const absl::Status& cause) {
+  const std::shared_ptr<const engine::EngineStatus> status = loop_.status();
+  for (const engine::TaskStatus& task : status->tasks) {
+    if (task.state == engine::TaskStatus::State::kRunning)
+      loop_.Post(engine::InputFailed{.task = task.task, .input = 0, .status = cause, .fetch = 0});
+  }
+}
+
 }  // namespace
+
+std::vector<std::string> TransactionalIdsOf(const spec::StreamProcessorSpec& spec, const std::string& instance_id) {
+  const std::string prefix = StrCat(spec.group, "-", instance_id, "-0-");
+  return {prefix + "a", prefix + "b"};
+}
 
 absl::StatusOr<std::unique_ptr<Sidecar>> Sidecar::Start(SidecarOptions options, log::Log* log,
                                                         store::StateEnvironment* environment,

@@ -1,7 +1,6 @@
 #ifndef MILLSTREAM_SIDECAR_HOST_SIDECAR_H_
 #define MILLSTREAM_SIDECAR_HOST_SIDECAR_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,7 +12,8 @@
 #include "common/log/log.h"
 #include "common/spec/stream_processor.h"
 #include "sidecar/engine/engine.h"
-#include "sidecar/group/membership.h"
+#include "sidecar/host/backend.h"
+#include "sidecar/host/conditions.h"
 #include "sidecar/host/memory_budget.h"
 #include "sidecar/host/task_opener.h"
 #include "sidecar/host/topics.h"
@@ -23,28 +23,24 @@
 
 namespace millstream::host {
 
-// Makes the membership of a processor, telling `events`.
-using MembershipFactory = std::function<std::unique_ptr<group::Membership>(group::MembershipEvents* events)>;
-
 struct SidecarOptions {
   spec::StreamProcessorSpec spec;
   PreparedTopics topics;
   std::string state_directory;
   std::string socket_path;          // where workers connect
-  std::string instance_id;          // of the data folder: transactional ids are <group>-<instance id>-0-a and -b
+  std::string instance_id;          // of the data folder, or the pod's name
   std::string owner = "localhost";  // who answers queries
   MemoryShares memory;
   int read_threads = 1;
-  int restore_threads = 2;
+  int restore_threads = 3;       // fewer if the memory is not enough for so many
+  bool join_with_worker = false;  // the group is shared: it is joined when the first worker is there
+  absl::Duration topic_watch_interval = absl::Seconds(10);
   absl::Duration writer_call_deadline = absl::Seconds(30);
   absl::Duration writer_abandon_after = absl::Seconds(40);
 };
 
-// Something a person should know, in the words of the operator's conditions.
-struct Condition {
-  std::string reason;   // WorkerNotConnected, WorkerHangs, CommitsWait, TaskStopped
-  std::string message;  // with the way out
-};
+// Of the processor's writers, a and b: <group>-<instance id>-0-a and -b.
+std::vector<std::string> TransactionalIdsOf(const spec::StreamProcessorSpec& spec, const std::string& instance_id);
 
 struct SidecarStatus {
   engine::EngineStatus engine;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <thread>
 
+#include "common/base/strings.h"
 #include "common/log/embedded/embedded_log.h"
 #include "common/log/partitioner.h"
 #include "common/spec/manifest.h"
@@ -90,6 +91,8 @@ class SidecarTest : public testing::Test {
     options.socket_path = root_ + "/w.sock";
     options.instance_id = "test";
     options.memory = SplitMemory(256 << 20, 1);
+    options.join_with_worker = join_with_worker_;
+    options.topic_watch_interval = absl::Milliseconds(20);
     const auto membership = [this](group::MembershipEvents* events) {
       return group::NewLocalMembership({.tasks = kPartitions,
                                         .join = [this] { return log_->JoinGroup(spec_.group, "me"); },
@@ -173,6 +176,7 @@ class SidecarTest : public testing::Test {
   std::string root_;
   std::unique_ptr<log::EmbeddedLog> log_;
   spec::StreamProcessorSpec spec_;
+  bool join_with_worker_ = false;
   std::unique_ptr<store::StateEnvironment> environment_;
   std::unique_ptr<MetricsRegistry> metrics_;
   std::unique_ptr<Sidecar> sidecar_;
@@ -250,6 +254,51 @@ TEST_F(SidecarTest, AGroupOfAnotherProcessorIsRefusedByName) {
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("GroupOwnedByAnother"));
   EXPECT_THAT(std::string(refused.message()), HasSubstr("local/default/counting"));
+}
+
+TEST_F(SidecarTest, ASharedGroupIsJoinedWhenThereIsAWorker) {
+  join_with_worker_ = true;
+  Produce("a", 3);
+  ASSERT_TRUE(Start().ok());
+  // Nothing was assigned: the engine has no task.
+  EXPECT_TRUE(sidecar_->Status().engine.tasks.empty());
+  EXPECT_TRUE(sidecar_->Status().conditions.empty());
+  StartWorker();
+  WaitForCount("a", 3);
+}
+
+TEST_F(SidecarTest, AChangelogMadeAnewBehindItsBackStopsTheTasks) {
+  Produce("a", 10);
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitForCount("a", 10);
+  const std::string changelog = spec_.stores[0].changelog.topic;
+  ASSERT_TRUE(log_->admin().DeleteTopic(changelog).ok());
+  ASSERT_TRUE(log_->admin()
+                  .CreateTopic({.name = changelog, .partitions = kPartitions, .config = {{"cleanup.policy", "compact"}}})
+                  .ok());
+  WaitFor("the tasks go on", [this] { return sidecar_->Status().stopped == kPartitions; });
+  const SidecarStatus status = sidecar_->Status();
+  EXPECT_THAT(status.engine.tasks[0].error, HasSubstr("TopicRecreated"));
+  bool said = false;
+  for (const Condition& condition : status.conditions) said = said || condition.reason == "TopicRecreated";
+  EXPECT_TRUE(said);
+}
+
+TEST_F(SidecarTest, TellsWhereTheTimeOfATransactionGoes) {
+  Produce("a", 10);
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitForCount("a", 10);
+  WaitFor("phases are not measured", [this] {
+    const std::string text = metrics_->Expose();
+    for (const char* phase : {"flush", "offsets", "commit", "apply"}) {
+      const size_t at = text.find(
+          StrCat("millstream_transaction_phase_seconds_count{phase=\"", phase, "\",processor=\"counting\"} "));
+      if (at == std::string::npos || text[text.find("} ", at) + 2] == '0') return false;
+    }
+    return true;
+  });
 }
 
 TEST_F(SidecarTest, StartFromLatestSkipsWhatWasThere) {

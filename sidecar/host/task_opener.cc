@@ -9,7 +9,16 @@ namespace millstream::host {
 
 TaskOpener::TaskOpener(const TaskStateOptions& options, int threads, TaskTable* tasks, MetricsRegistry* metrics,
                        EventSink* sink)
-    : options_(options), tasks_(tasks), metrics_(metrics), sink_(sink) {
+    : options_(options),
+      tasks_(tasks),
+      metrics_(metrics),
+      sink_(sink),
+      restoring_(metrics->GetGauge("millstream_restoring_tasks", "Tasks whose state is being read back.", {})),
+      bytes_left_(metrics->GetGauge("millstream_restore_left_bytes",
+                                    "Changelog still to be read back, estimated from what was read so far.", {})),
+      seconds_left_(metrics->GetGauge("millstream_restore_left_seconds",
+                                      "Until the last of the restores under way is done, estimated.", {})),
+      restored_bytes_(metrics->GetCounter("millstream_restored_bytes_total", "Changelog read back.", {})) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
 }
 
@@ -60,38 +69,62 @@ void TaskOpener::OpenOne(TaskId task) {
   {
     absl::MutexLock lock(&mutex_);
     progress_.erase(task);
+    UpdateGauges();
   }
   sink_->Post(std::move(answer));
 }
 
 void TaskOpener::Note(TaskId task, const store::RestoreProgress& progress) {
   absl::MutexLock lock(&mutex_);
-  const auto [entry, fresh] = progress_.try_emplace(task);
-  if (fresh || entry->second.latest.store != progress.store) {
+  const auto [entry, fresh] = progress_[task].try_emplace(progress.store);
+  if (fresh) {
     entry->second.first = progress.position;
     entry->second.started = options_.clock->Monotonic();
   }
+  restored_bytes_->Add(static_cast<double>(std::max<int64_t>(progress.bytes - entry->second.latest.bytes, 0)));
   entry->second.latest = progress;
+  entry->second.reported = options_.clock->Monotonic();
+  UpdateGauges();
 }
 
 std::vector<RestoreReport> TaskOpener::Restoring() const {
-  const absl::Duration now = options_.clock->Monotonic();
-  std::vector<RestoreReport> reports;
   absl::MutexLock lock(&mutex_);
-  for (const auto& [task, progress] : progress_) {
-    const store::RestoreProgress& latest = progress.latest;
-    RestoreReport report{.task = task,
-                         .store = options_.spec->stores[latest.store].name,
-                         .position = latest.position,
-                         .end = latest.end,
-                         .bytes = latest.bytes,
-                         .bytes_left = 0,
-                         .time_left = std::nullopt};
-    const int64_t done = latest.position - progress.first, left = std::max<int64_t>(latest.end - latest.position, 0);
-    if (done > 0) {
+  return Reports();
+}
+
+void TaskOpener::UpdateGauges() {
+  int64_t bytes = 0;
+  absl::Duration time = absl::ZeroDuration();
+  for (const RestoreReport& report : Reports()) {
+    bytes += report.bytes_left;
+    time = std::max(time, report.time_left.value_or(absl::ZeroDuration()));
+  }
+  restoring_->Set(static_cast<double>(progress_.size()));
+  bytes_left_->Set(static_cast<double>(bytes));
+  seconds_left_->Set(absl::ToDoubleSeconds(time));
+}
+
+std::vector<RestoreReport> TaskOpener::Reports() const {
+  std::vector<RestoreReport> reports;
+  for (const auto& [task, stores] : progress_) {
+    RestoreReport report;
+    report.task = task;
+    int64_t most_left = -1;
+    for (const auto& [store, progress] : stores) {
+      const store::RestoreProgress& latest = progress.latest;
+      const int64_t done = latest.position - progress.first, left = std::max<int64_t>(latest.end - latest.position, 0);
+      report.bytes += latest.bytes;
+      if (left > most_left) {
+        most_left = left;
+        report.store = options_.spec->stores[store].name;
+        report.position = latest.position;
+        report.end = latest.end;
+      }
+      if (done <= 0) continue;
       const double share = static_cast<double>(left) / static_cast<double>(done);
-      report.bytes_left = static_cast<int64_t>(share * static_cast<double>(latest.bytes));
-      report.time_left = (now - progress.started) * share;
+      report.bytes_left += static_cast<int64_t>(share * static_cast<double>(latest.bytes));
+      report.time_left =
+          std::max(report.time_left.value_or(absl::ZeroDuration()), (progress.reported - progress.started) * share);
     }
     reports.push_back(std::move(report));
   }

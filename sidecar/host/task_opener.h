@@ -35,6 +35,7 @@ struct TaskStateOptions {
   std::string state_directory;  // one folder per task in it
   store::StateEnvironment* environment = nullptr;
   std::string owner_stamp;
+  int64_t restore_batch_bytes = 4 << 20;  // per task that is restored; its reader may hold as much again
   const Clock* clock = &SystemClock();
 };
 
@@ -59,12 +60,12 @@ absl::StatusOr<std::shared_ptr<store::TaskStore>> OpenStateForReading(const Task
 // before joining.
 absl::Status CheckGroupOwner(const TaskStateOptions& options);
 
-// How far a task's restore has come.
+// How far a task's restore has come, over all its stores; `store` is the one with most left.
 struct RestoreReport {
   TaskId task;
   std::string store;
   Offset position, end;
-  int64_t bytes = 0;       // read so far, all stores of the task
+  int64_t bytes = 0;       // read so far
   int64_t bytes_left = 0;  // estimated from the bytes per offset so far
   std::optional<absl::Duration> time_left;
 };
@@ -88,21 +89,25 @@ class TaskOpener {
   struct Progress {
     store::RestoreProgress latest;
     Offset first;
-    absl::Duration started;
+    absl::Duration started, reported;
   };
 
   void Run();
   void OpenOne(TaskId task);
   void Note(TaskId task, const store::RestoreProgress& progress);
+  std::vector<RestoreReport> Reports() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void UpdateGauges() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const TaskStateOptions options_;
   TaskTable* const tasks_;
   MetricsRegistry* const metrics_;
   EventSink* const sink_;
+  Gauge *const restoring_, *const bytes_left_, *const seconds_left_;
+  Counter* const restored_bytes_;
   std::atomic<bool> cancelled_{false};
   mutable absl::Mutex mutex_;
   std::deque<TaskId> queue_ ABSL_GUARDED_BY(mutex_);  // bounded by the tasks of the process
-  std::map<TaskId, Progress> progress_ ABSL_GUARDED_BY(mutex_);
+  std::map<TaskId, std::map<store::StoreIndex, Progress>> progress_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

@@ -88,6 +88,7 @@ absl::Status Restore(const TaskStateOptions& options, TaskId task, store::TaskSt
                      const std::atomic<bool>* cancelled) {
   store::RestoreOptions restore;
   restore.clock = options.clock;
+  restore.batch_bytes = options.restore_batch_bytes;
   restore.on_progress = on_progress;
   restore.cancelled = cancelled;
   return Annotate(store::RestoreTask(options.log, store, IdentityOf(options, task), restore),

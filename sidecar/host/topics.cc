@@ -1,10 +1,15 @@
 #include "sidecar/host/topics.h"
 
 #include <algorithm>
-#include <charconv>
-#include <map>
+#include <chrono>
+#include <set>
+#include <thread>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "sidecar/engine/engine.h"
@@ -15,122 +20,188 @@ namespace {
 constexpr int kDefaultPartitions = 4;
 // What the log adds to a record's key, value and headers.
 constexpr int64_t kRecordOverhead = 512;
+// What a dead letter has beside the record it is about: headers with the error and its traceback.
+constexpr int64_t kDeadLetterOverhead = 64 << 10;
+constexpr const char kNoBound[] = "9223372036854775807";
+constexpr const char kMaxMessageBytes[] = "max.message.bytes";
+
+int64_t NumberOf(const log::TopicInfo& topic, const char* name, int64_t otherwise) {
+  const auto found = topic.config.find(name);
+  int64_t number = 0;
+  return found != topic.config.end() && absl::SimpleAtoi(found->second, &number) ? number : otherwise;
+}
 
 int64_t MaxRecordBytes(const log::TopicInfo& topic) {
-  const auto found = topic.config.find("max.message.bytes");
-  if (found == topic.config.end()) return engine::kDefaultRecordBytes;
-  int64_t bytes = 0;
-  std::from_chars(found->second.data(), found->second.data() + found->second.size(), bytes);
+  const int64_t bytes = NumberOf(topic, kMaxMessageBytes, 0);
   return bytes > kRecordOverhead ? bytes - kRecordOverhead : engine::kDefaultRecordBytes;
 }
 
-bool IsCompacted(const log::TopicInfo& topic) {
-  const auto policy = topic.config.find("cleanup.policy");
-  return policy != topic.config.end() && policy->second.find("compact") != std::string::npos;
+// A list of policies, compared without order and spaces.
+std::set<std::string> Policies(const std::string& value) {
+  std::set<std::string> policies;
+  for (const absl::string_view policy : absl::StrSplit(value, ',')) {
+    policies.emplace(absl::StripAsciiWhitespace(policy));
+  }
+  return policies;
+}
+
+bool SameSetting(const std::string& name, const std::string& left, const std::string& right) {
+  return left == right || (name == "cleanup.policy" && Policies(left) == Policies(right));
 }
 
 std::string Partitions(int count) { return StrCat(count, count == 1 ? " partition" : " partitions"); }
 
+std::string SettingOf(const log::TopicInfo& topic, const std::string& name) {
+  const auto found = topic.config.find(name);
+  return found == topic.config.end() ? "not set" : found->second;
+}
+
+// The topics of one processor.
 class Preparation {
  public:
-  Preparation(log::Admin* admin, const TopicPreparation& options, PreparationReport* report)
-      : admin_(admin), options_(options), report_(report) {}
+  Preparation(const TopicOwner& owner, const TopicPreparation& options, PreparationReport* report)
+      : admin_(owner.admin), processor_(*owner.spec), options_(options), report_(report) {}
 
   // Outputs with `create`: first, because they may be the inputs of another processor.
-  absl::Status MakeOutputs(const spec::StreamProcessorSpec& processor) {
-    for (const spec::OutputSpec& output : processor.outputs) {
+  absl::Status MakeOutputs() {
+    for (const spec::OutputSpec& output : processor_.outputs) {
       if (!output.create.has_value()) continue;
       MS_ASSIGN_OR_RETURN(const log::TopicInfo topic,
                           Ensure(output.topic, output.create->partitions, output.create->config,
                                  output.create->replication_factor.value_or(-1)));
       if (topic.partitions != output.create->partitions) {
-        return absl::FailedPreconditionError(StrCat(processor.QualifiedName(), ": output ", output.name, ": topic ",
+        return absl::FailedPreconditionError(StrCat(processor_.QualifiedName(), ": output ", output.name, ": topic ",
                                                     output.topic, " has ", Partitions(topic.partitions),
                                                     ", its create block says ", output.create->partitions,
                                                     "; change the manifest, or delete the topic"));
       }
+      WarnOfSettings(topic, output.create->config);
     }
     return absl::OkStatus();
   }
 
-  absl::Status MakeInputs(const spec::StreamProcessorSpec& processor) {
+  absl::Status MakeInputs() {
     std::optional<std::pair<std::string, int>> first;  // of those that are there: the others follow them
-    for (const spec::InputSpec& input : processor.inputs) {
+    std::vector<std::string> missing;
+    for (const spec::InputSpec& input : processor_.inputs) {
       MS_ASSIGN_OR_RETURN(const std::optional<log::TopicInfo> topic, Find(input.topic));
-      if (!topic.has_value()) continue;
+      if (!topic.has_value()) {
+        missing.push_back(input.topic);
+        continue;
+      }
       if (first.has_value() && first->second != topic->partitions) {
         return absl::FailedPreconditionError(
-            StrCat(processor.QualifiedName(), ": inputs of one processor need the same number of partitions, but ",
+            StrCat(processor_.QualifiedName(), ": inputs of one processor need the same number of partitions, but ",
                    first->first, " has ", first->second, " and ", input.topic, " has ", topic->partitions,
                    "; records of one key would meet in different tasks"));
       }
       if (!first.has_value()) first = {input.topic, topic->partitions};
     }
-    const int wanted = first.has_value() ? first->second : NewInputPartitions(processor);
-    for (const spec::InputSpec& input : processor.inputs) {
-      if (!options_.create_inputs) {
-        MS_ASSIGN_OR_RETURN(const std::optional<log::TopicInfo> topic, Find(input.topic));
-        if (!topic.has_value())
-          return absl::NotFoundError(
-              StrCat(processor.QualifiedName(), ": input topic ", input.topic, " does not exist"));
-        continue;
-      }
-      MS_RETURN_IF_ERROR(Ensure(input.topic, wanted, {}, -1).status());
+    if (missing.empty()) return absl::OkStatus();
+    if (!options_.create_inputs) {
+      return absl::NotFoundError(StrCat(processor_.QualifiedName(), ": input topic ", missing.front(),
+                                        " does not exist; make it, or let this run make it with --partitions N"));
     }
+    const int wanted = first.has_value() ? first->second : NewInputPartitions();
+    for (const std::string& topic : missing) MS_RETURN_IF_ERROR(Ensure(topic, wanted, {}, -1).status());
     return absl::OkStatus();
   }
 
-  absl::StatusOr<PreparedTopics> MakeTheRest(const spec::StreamProcessorSpec& processor) {
+  absl::StatusOr<PreparedTopics> MakeTheRest() {
     PreparedTopics prepared;
-    MS_ASSIGN_OR_RETURN(const log::TopicInfo first, admin_->DescribeTopic(processor.inputs.front().topic));
+    MS_ASSIGN_OR_RETURN(const log::TopicInfo first, Describe(processor_.inputs.front().topic));
     prepared.tasks = first.partitions;
-    for (const spec::InternalTopic& internal : spec::InternalTopicsOf(processor)) {
+    MS_ASSIGN_OR_RETURN(const std::vector<spec::InternalTopic> internals, Internals(first));
+    for (const spec::InternalTopic& internal : internals) {
       MS_RETURN_IF_ERROR(
           Ensure(internal.topic, prepared.tasks, internal.config, internal.replication_factor.value_or(-1)).status());
     }
-    MS_RETURN_IF_ERROR(Look(processor, &prepared));
+    MS_RETURN_IF_ERROR(Look(&prepared));
     return prepared;
   }
 
   // Fills in what needs only a look; checks internal topics against `prepared->tasks`.
-  absl::Status Look(const spec::StreamProcessorSpec& processor, PreparedTopics* prepared) {
-    for (const spec::InternalTopic& internal : spec::InternalTopicsOf(processor)) {
-      MS_ASSIGN_OR_RETURN(const log::TopicInfo topic, admin_->DescribeTopic(internal.topic));
-      MS_RETURN_IF_ERROR(CheckInternal(processor, internal, topic, prepared->tasks));
-      if (internal.kind == spec::InternalTopic::Kind::kDeadLetter) prepared->dead_letter_partitions = topic.partitions;
+  absl::Status Look(PreparedTopics* prepared) {
+    log::TopicInfo first;
+    for (const spec::InputSpec& input : processor_.inputs) {
+      MS_ASSIGN_OR_RETURN(const log::TopicInfo topic, Describe(input.topic));
+      if (first.name.empty()) first = topic;
+      Know(KnownTopic::Role::kInput, topic, prepared);
     }
-    for (const spec::StoreSpec& store : processor.stores) {
+    MS_ASSIGN_OR_RETURN(const std::vector<spec::InternalTopic> internals, Internals(first));
+    for (const spec::InternalTopic& internal : internals) {
+      MS_ASSIGN_OR_RETURN(const log::TopicInfo topic, Describe(internal.topic));
+      MS_RETURN_IF_ERROR(CheckInternal(internal, topic, prepared->tasks));
+      const bool changelog = internal.kind == spec::InternalTopic::Kind::kChangelog;
+      Know(changelog ? KnownTopic::Role::kChangelog : KnownTopic::Role::kDeadLetter, topic, prepared);
+      if (!changelog) prepared->dead_letter_partitions = topic.partitions;
+    }
+    for (const spec::StoreSpec& store : processor_.stores) {
       prepared->changelog_ids.emplace_back();
       prepared->store_max_bytes.push_back(engine::kDefaultRecordBytes);
       if (!store.changelog.enabled) continue;
-      MS_ASSIGN_OR_RETURN(const log::TopicInfo topic, admin_->DescribeTopic(store.changelog.topic));
+      MS_ASSIGN_OR_RETURN(const log::TopicInfo topic, Describe(store.changelog.topic));
       prepared->changelog_ids.back() = topic.id;
       prepared->store_max_bytes.back() = MaxRecordBytes(topic);
     }
-    for (const spec::OutputSpec& output : processor.outputs) {
+    for (const spec::OutputSpec& output : processor_.outputs) {
       MS_ASSIGN_OR_RETURN(const std::optional<log::TopicInfo> topic, Find(output.topic));
       if (!topic.has_value()) {
         return absl::NotFoundError(StrCat(
-            processor.QualifiedName(), ": output topic ", output.topic,
+            processor_.QualifiedName(), ": output topic ", output.topic,
             " does not exist; give the output a create block, or make it: millstream topics create ", output.topic));
       }
       prepared->output_partitions.push_back(topic->partitions);
       prepared->output_max_bytes.push_back(MaxRecordBytes(*topic));
+      Know(KnownTopic::Role::kOutput, *topic, prepared);
     }
     return absl::OkStatus();
   }
 
  private:
-  int NewInputPartitions(const spec::StreamProcessorSpec& processor) const {
+  int NewInputPartitions() const {
     if (options_.partitions.has_value()) return *options_.partitions;
-    for (const spec::OutputSpec& output : processor.outputs) {
+    for (const spec::OutputSpec& output : processor_.outputs) {
       if (output.create.has_value()) return output.create->partitions;
     }
     return kDefaultPartitions;
   }
 
-  absl::StatusOr<std::optional<log::TopicInfo>> Find(const std::string& topic) {
+  // The spec's, with what the backend needs on top. `example` is a topic of the same log: it shows which settings exist
+  // there.
+  absl::StatusOr<std::vector<spec::InternalTopic>> Internals(const log::TopicInfo& example) {
+    std::vector<spec::InternalTopic> internals = spec::InternalTopicsOf(processor_);
+    for (spec::InternalTopic& internal : internals) {
+      // Timestamps of records are the inputs': a broker that refuses one would refuse the transaction for ever. Kafka
+      // 3.6 split the bound in two, 4.0 dropped the old one.
+      if (example.config.contains("message.timestamp.after.max.ms")) {
+        internal.config.emplace("message.timestamp.after.max.ms", kNoBound);
+        internal.config.emplace("message.timestamp.before.max.ms", kNoBound);
+      } else if (example.config.contains("message.timestamp.difference.max.ms")) {
+        internal.config.emplace("message.timestamp.difference.max.ms", kNoBound);
+      }
+      // A changelog's timestamps are the records', whatever the brokers' default.
+      if (internal.kind == spec::InternalTopic::Kind::kChangelog)
+        internal.config.emplace("message.timestamp.type", "CreateTime");
+      if (internal.kind != spec::InternalTopic::Kind::kDeadLetter) continue;
+      int64_t largest = 0;
+      for (const spec::InputSpec& input : processor_.inputs) {
+        MS_ASSIGN_OR_RETURN(const log::TopicInfo topic, Describe(input.topic));
+        largest = std::max(largest, NumberOf(topic, kMaxMessageBytes, 0));
+      }
+      if (largest > 0) internal.config.emplace(kMaxMessageBytes, StrCat(largest + kDeadLetterOverhead));
+    }
+    return internals;
+  }
+
+  absl::StatusOr<log::TopicInfo> Describe(const std::string& topic) {
     absl::StatusOr<log::TopicInfo> info = admin_->DescribeTopic(topic);
+    if (!info.ok()) return Annotate(info.status(), StrCat(processor_.QualifiedName(), ": topic ", topic));
+    return info;
+  }
+
+  absl::StatusOr<std::optional<log::TopicInfo>> Find(const std::string& topic) {
+    absl::StatusOr<log::TopicInfo> info = Describe(topic);
     if (info.ok()) return *std::move(info);
     if (absl::IsNotFound(info.status())) return std::nullopt;
     return info.status();
@@ -139,32 +210,46 @@ class Preparation {
   absl::StatusOr<log::TopicInfo> Ensure(const std::string& topic, int partitions, const spec::TopicConfig& config,
                                         int replication_factor) {
     MS_ASSIGN_OR_RETURN(const std::optional<log::TopicInfo> existing, Find(topic));
-    if (existing.has_value()) {
-      CompareConfig(*existing, config);
-      return *existing;
-    }
+    if (existing.has_value()) return *existing;
     const absl::Status created = admin_->CreateTopic(
         {.name = topic, .partitions = partitions, .replication_factor = replication_factor, .config = config});
     if (created.ok()) report_->created.push_back(StrCat(topic, " (", Partitions(partitions), ")"));
-    if (!created.ok() && !absl::IsAlreadyExists(created)) return Annotate(created, StrCat("topic ", topic));
-    return admin_->DescribeTopic(topic);
+    if (!created.ok() && !absl::IsAlreadyExists(created)) {
+      return Annotate(
+          created, replication_factor > 0
+                       ? StrCat(processor_.QualifiedName(), ": topic ", topic, " with replicationFactor ",
+                                replication_factor, " (the manifest's; there may be fewer brokers) cannot be made")
+                       : StrCat(processor_.QualifiedName(), ": topic ", topic, " cannot be made"));
+    }
+    return Described(topic);
   }
 
-  void CompareConfig(const log::TopicInfo& topic, const spec::TopicConfig& wanted) {
+  // A topic that was just made may take a moment to be known to the broker that is asked.
+  absl::StatusOr<log::TopicInfo> Described(const std::string& topic) {
+    const absl::Duration deadline = SystemClock().Monotonic() + absl::Seconds(10);
+    while (true) {
+      absl::StatusOr<log::TopicInfo> info = Describe(topic);
+      if (!absl::IsNotFound(info.status()) || SystemClock().Monotonic() > deadline) return info;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+
+  void WarnOfSettings(const log::TopicInfo& topic, const spec::TopicConfig& wanted) {
     for (const auto& [name, value] : wanted) {
-      const auto found = topic.config.find(name);
-      if (found != topic.config.end() && found->second == value) continue;
-      report_->warnings.push_back(StrCat("topic ", topic.name, ": ", name, " is ",
-                                         found == topic.config.end() ? "not set" : found->second,
+      if (SameSetting(name, SettingOf(topic, name), value)) continue;
+      report_->warnings.push_back(StrCat("topic ", topic.name, ": ", name, " is ", SettingOf(topic, name),
                                          ", the manifest says ", value, "; it is left as it is"));
     }
   }
 
-  static absl::Status CheckInternal(const spec::StreamProcessorSpec& processor, const spec::InternalTopic& internal,
-                                    const log::TopicInfo& topic, int tasks) {
+  static void Know(KnownTopic::Role role, const log::TopicInfo& topic, PreparedTopics* prepared) {
+    prepared->known.push_back({.role = role, .topic = topic.name, .id = topic.id, .partitions = topic.partitions});
+  }
+
+  absl::Status CheckInternal(const spec::InternalTopic& internal, const log::TopicInfo& topic, int tasks) {
     const bool changelog = internal.kind == spec::InternalTopic::Kind::kChangelog;
     const std::string what =
-        StrCat(processor.QualifiedName(), ": ",
+        StrCat(processor_.QualifiedName(), ": ",
                changelog ? StrCat("changelog of store ", internal.store) : std::string("dead-letter topic"), ": topic ",
                topic.name);
     if (topic.partitions != tasks) {
@@ -172,32 +257,61 @@ class Preparation {
           what, " has ", Partitions(topic.partitions), ", the inputs have ", tasks,
           "; partition counts of a running processor cannot change: use another group, or delete its internal topics"));
     }
-    if (changelog && !IsCompacted(topic)) {
-      return absl::FailedPreconditionError(StrCat(
-          what, " is not compacted (cleanup.policy): state would be lost with the records that retention deletes"));
+    if (internal.replication_factor.has_value() && topic.replication_factor > 0 &&
+        topic.replication_factor != *internal.replication_factor) {
+      return absl::FailedPreconditionError(StrCat(what, " has the replication factor ", topic.replication_factor,
+                                                  ", internalTopics.replicationFactor says ",
+                                                  *internal.replication_factor,
+                                                  "; change the manifest, or reassign the topic's partitions"));
+    }
+    for (const auto& [name, value] : internal.config) {
+      const std::string found = SettingOf(topic, name);
+      if (SameSetting(name, found, value)) continue;
+      if (name == kMaxMessageBytes && !changelog) {
+        int64_t needed = 0;
+        if (absl::SimpleAtoi(value, &needed) && NumberOf(topic, kMaxMessageBytes, 0) < needed) {
+          report_->warnings.push_back(StrCat(what, ": ", name, " is ", found, ", large dead letters need ", value));
+        }
+        continue;
+      }
+      const char* const because =
+          name == "cleanup.policy" ? " (it is not compacted as state needs it: what retention deletes would be lost)"
+                                   : "";
+      return absl::FailedPreconditionError(StrCat(what, ": ", name, " is ", found, ", but has to be ", value, because,
+                                                  "; it was made by somebody else, or changed since: set it so, or "
+                                                  "delete the topic if nothing is in it"));
     }
     return absl::OkStatus();
   }
 
   log::Admin* const admin_;
+  const spec::StreamProcessorSpec& processor_;
   const TopicPreparation& options_;
   PreparationReport* const report_;
 };
 
 }  // namespace
 
-absl::StatusOr<PreparationReport> PrepareTopics(log::Admin* admin,
-                                                const std::vector<const spec::StreamProcessorSpec*>& processors,
+absl::StatusOr<PreparationReport> PrepareTopics(const std::vector<TopicOwner>& processors,
                                                 const TopicPreparation& options) {
   PreparationReport report;
-  Preparation preparation(admin, options, &report);
-  for (const spec::StreamProcessorSpec* processor : processors) MS_RETURN_IF_ERROR(preparation.MakeOutputs(*processor));
-  for (const spec::StreamProcessorSpec* processor : processors) MS_RETURN_IF_ERROR(preparation.MakeInputs(*processor));
-  for (const spec::StreamProcessorSpec* processor : processors) {
-    MS_ASSIGN_OR_RETURN(PreparedTopics prepared, preparation.MakeTheRest(*processor));
+  std::vector<Preparation> preparations;
+  for (const TopicOwner& owner : processors) preparations.emplace_back(owner, options, &report);
+  for (Preparation& preparation : preparations) MS_RETURN_IF_ERROR(preparation.MakeOutputs());
+  for (Preparation& preparation : preparations) MS_RETURN_IF_ERROR(preparation.MakeInputs());
+  for (Preparation& preparation : preparations) {
+    MS_ASSIGN_OR_RETURN(PreparedTopics prepared, preparation.MakeTheRest());
     report.processors.push_back(std::move(prepared));
   }
   return report;
+}
+
+absl::StatusOr<PreparationReport> PrepareTopics(log::Admin* admin,
+                                                const std::vector<const spec::StreamProcessorSpec*>& processors,
+                                                const TopicPreparation& options) {
+  std::vector<TopicOwner> owners;
+  for (const spec::StreamProcessorSpec* processor : processors) owners.push_back({admin, processor});
+  return PrepareTopics(owners, options);
 }
 
 absl::StatusOr<PreparedTopics> LookAtTopics(log::Admin* admin, const spec::StreamProcessorSpec& processor) {
@@ -205,7 +319,7 @@ absl::StatusOr<PreparedTopics> LookAtTopics(log::Admin* admin, const spec::Strea
   PreparedTopics prepared;
   MS_ASSIGN_OR_RETURN(const log::TopicInfo first, admin->DescribeTopic(processor.inputs.front().topic));
   prepared.tasks = first.partitions;
-  MS_RETURN_IF_ERROR(Preparation(admin, TopicPreparation{}, &unused).Look(processor, &prepared));
+  MS_RETURN_IF_ERROR(Preparation({admin, &processor}, TopicPreparation{}, &unused).Look(&prepared));
   return prepared;
 }
 

@@ -94,7 +94,51 @@ TEST_F(TopicsTest, DriftIsRefused) {
 
 TEST_F(TopicsTest, AChangelogThatIsNotCompactedIsRefused) {
   Make("g-s-changelog", 6);
-  EXPECT_THAT(std::string(Prepare().status().message()), HasSubstr("not compacted"));
+  EXPECT_THAT(std::string(Prepare().status().message()),
+              HasSubstr("cleanup.policy is delete, but has to be compact (it is not compacted"));
+}
+
+TEST_F(TopicsTest, AChangelogWhoseRetentionDeletesIsRefusedToo) {
+  Make("g-s-changelog", 6, {{"cleanup.policy", "compact,delete"}});
+  EXPECT_THAT(std::string(Prepare().status().message()),
+              HasSubstr("cleanup.policy is compact,delete, but has to be compact"));
+}
+
+TEST_F(TopicsTest, AnInternalTopicSetOtherwiseThanTheManifestSaysIsRefusedWithBothValues) {
+  processor_.internal_topics.config["min.insync.replicas"] = "2";
+  Make("g-s-changelog", 6, {{"cleanup.policy", "compact"}, {"min.insync.replicas", "1"}});
+  const absl::Status refused = Prepare().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("min.insync.replicas is 1, but has to be 2"));
+}
+
+TEST_F(TopicsTest, ADeadLetterTopicTakesWhatItsInputsTake) {
+  Make("in", 3, {{"max.message.bytes", "5000000"}});
+  processor_.errors.on_failure = spec::FailureAction::kDeadLetter;
+  processor_.errors.dead_letter_topic = "g-dead-letter";
+  const auto report = Prepare();
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(log_->admin().DescribeTopic("g-dead-letter")->config["max.message.bytes"], "5065536");
+  EXPECT_EQ(report->processors[0].dead_letter_partitions, 3);
+  EXPECT_TRUE(report->warnings.empty());
+  EXPECT_TRUE(Prepare()->warnings.empty());
+}
+
+TEST_F(TopicsTest, LargestRecordsFollowTheTopics) {
+  Make("out", 6, {{"max.message.bytes", "30000"}});
+  Make("g-s-changelog", 3, {{"cleanup.policy", "compact"}, {"max.message.bytes", "40000"}});
+  Make("in", 3);
+  const auto report = Prepare();
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->processors[0].output_max_bytes, ElementsAre(30000 - 512));
+  EXPECT_THAT(report->processors[0].store_max_bytes, ElementsAre(40000 - 512));
+}
+
+TEST_F(TopicsTest, OnALogThatIsSomebodysInputsAreNotMade) {
+  const absl::Status missing = Prepare({.partitions = {}, .create_inputs = false}).status();
+  EXPECT_TRUE(absl::IsNotFound(missing)) << missing;
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("input topic in does not exist"));
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("--partitions"));
 }
 
 TEST_F(TopicsTest, AnOutputWithoutCreateMustBeThere) {

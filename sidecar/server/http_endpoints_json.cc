@@ -52,11 +52,14 @@ std::string TaskJson(const TaskReport& task) {
   if (!task.error.empty()) json.Text("error", task.error);
   json.Raw("inputs", Array(task.inputs, InputJson));
   if (task.restore) {
+    const std::optional<absl::Duration>& left = task.restore->time_left;
     json.Raw("restore", ObjectWriter()
                             .Text("store", task.restore->store)
                             .Raw("position", OffsetJson(task.restore->position))
                             .Raw("end", OffsetJson(task.restore->end))
                             .Number("bytes", task.restore->bytes)
+                            .Number("bytesLeft", task.restore->bytes_left)
+                            .Raw("etaSeconds", left ? StrCat(absl::ToInt64Seconds(absl::Ceil(*left, absl::Seconds(1)))) : "null")
                             .Done());
   }
   json.Raw("records", StrCat(task.records));
@@ -116,6 +119,13 @@ http::Response TasksResponse(const ProcessorReport& report) {
                 .Text("processor", report.processor)
                 .Text("group", report.group)
                 .Raw("tasks", Array(report.tasks, TaskJson))
+                .Raw("conditions", Array(report.conditions,
+                                         [](const ProcessorReport::Condition& condition) {
+                                           return ObjectWriter()
+                                               .Text("reason", condition.reason)
+                                               .Text("message", condition.message)
+                                               .Done();
+                                         }))
                 .Done());
 }
 

@@ -44,7 +44,8 @@ struct TaskReport {
   struct Restore {  // of the store that is being read back now
     std::string store;
     Offset position, end;
-    int64_t bytes = 0;
+    int64_t bytes = 0, bytes_left = 0;        // left: estimated
+    std::optional<absl::Duration> time_left;  // once there is something to estimate it from
   };
 
   TaskId task;
@@ -57,8 +58,12 @@ struct TaskReport {
 };
 
 struct ProcessorReport {
+  struct Condition {  // what a person should know
+    std::string reason, message;
+  };
   std::string processor, group;
   std::vector<TaskReport> tasks;
+  std::vector<Condition> conditions;  // the worst first
 };
 
 // Answer to a probe. `reason` says in one sentence what is wrong and what to do; it may also comment an OK.

@@ -1,0 +1,52 @@
+#ifndef MILLSTREAM_SIDECAR_HOST_BACKEND_H_
+#define MILLSTREAM_SIDECAR_HOST_BACKEND_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "common/base/metrics.h"
+#include "common/log/kafka/cluster_access.h"
+#include "common/log/log.h"
+#include "common/spec/stream_processor.h"
+#include "sidecar/group/membership.h"
+#include "sidecar/host/memory_budget.h"
+
+namespace millstream::host {
+
+// Makes the membership of a processor, telling `events`.
+using MembershipFactory = std::function<std::unique_ptr<group::Membership>(group::MembershipEvents* events)>;
+
+// Who a processor of this process is in its group.
+struct MemberIdentity {
+  int tasks = 0;                               // partitions its inputs share
+  std::string instance_id;                     // kept in the data folder: a restart is the same member again
+  std::vector<std::string> transactional_ids;  // of its writers, for whoever has to end what this process left open
+};
+
+// Where the topics of a processor are, and how it becomes a member of its group. Thread-safe.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual log::Log* log() = 0;
+  // One processor among possibly many of its group, in other processes: it joins when it has a worker, not before.
+  virtual bool shared() const = 0;
+  // The spec outlives the membership.
+  virtual MembershipFactory Membership(const spec::StreamProcessorSpec& spec, const MemberIdentity& member,
+                                       MetricsRegistry* metrics) = 0;
+};
+
+// The embedded log in `directory`; this process is the only member of its groups. For all processors of a process.
+absl::StatusOr<std::unique_ptr<Backend>> OpenEmbeddedBackend(const std::string& directory, const MemoryShares& memory);
+
+// A Kafka, as one processor reaches it. `client_id` names this process in the brokers' logs and tools. Nothing is
+// connected yet: errors are those of the configuration.
+absl::StatusOr<std::unique_ptr<Backend>> OpenKafkaBackend(const kafka::ClusterAccess& access,
+                                                          const std::string& client_id, MetricsRegistry* metrics);
+
+}  // namespace millstream::host
+
+#endif  // MILLSTREAM_SIDECAR_HOST_BACKEND_H_
