@@ -15,6 +15,7 @@
 #include "common/base/clock.h"
 #include "common/base/log_line.h"
 #include "common/base/strings.h"
+#include "sidecar/host/cluster_access.h"
 #include "sidecar/host/local_stack.h"
 
 // Two arenas are enough for a dozen threads, and an idle sidecar gives its memory back.
@@ -82,7 +83,10 @@ int Run(const Options& options) {
   stack_options.data = options.data.empty() ? options.state : options.data;
   stack_options.program = "millstream-sidecar";
   if (options.data.empty()) {
-    const absl::StatusOr<kafka::ClusterAccess> cluster = ClusterOf(*manifest, options);
+    host::AccessSources sources;
+    sources.bootstrap_servers = options.kafka;
+    sources.secrets_folder = options.secrets;
+    const absl::StatusOr<kafka::ClusterAccess> cluster = host::ResolveClusterAccess(manifest->processor.kafka, sources);
     if (!cluster.ok()) return Fail(cluster.status());
     stack_options.clusters = {*cluster};
     stack_options.member_name = options.member;
@@ -99,9 +103,12 @@ int Run(const Options& options) {
   LogInfo("the sidecar runs", {{"processor", manifest->processor.QualifiedName()}, {"socket", options.socket}});
 
   std::set<std::string> told;
-  while (interrupted == 0) {
+  absl::Status ended;
+  while (interrupted == 0 && ended.ok()) {
     poll(nullptr, 0, 1000);  // ends early with a signal
-    ReportConditions((*stack)->processors().front().sidecar->Status(), &told);
+    const host::SidecarStatus status = (*stack)->processors().front().sidecar->Status();
+    ReportConditions(status, &told);
+    ended = status.ended;
   }
   const absl::Duration deadline = SystemClock().Monotonic() + absl::Seconds(options.grace);
   (*stack)->BeginDrain(absl::Seconds(options.grace));
@@ -109,7 +116,7 @@ int Run(const Options& options) {
   const bool in_order = (*stack)->Stop();
   LogInfo("the sidecar ends", {{"drained", in_order ? "yes" : "no"}});
   if ((*stack)->stuck_calls() > 0) std::_Exit(1);  // the log cannot be closed under a call that never came back
-  return 0;
+  return ended.ok() ? 0 : 1;
 }
 
 int Main(int argc, char** argv) {

@@ -18,6 +18,7 @@
 #include "common/base/log_line.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "sidecar/host/cluster_access.h"
 
 namespace millstream::cli {
 namespace {
@@ -47,13 +48,6 @@ absl::StatusOr<std::vector<std::string>> CommandOf(const spec::Manifest& manifes
   return absl::InvalidArgumentError(
       StrCat(manifest.file, ": nothing says how to start the worker of ", manifest.processor.QualifiedName(),
              "; add it behind --, as in: millstream run -f ", manifest.file, " -- python totals.py"));
-}
-
-absl::StatusOr<kafka::ClusterAccess> ClusterOf(const spec::Manifest& manifest, const RunOptions& options) {
-  kafka::ClusterAccess access;
-  access.bootstrap_servers = options.kafka;
-  access.config = manifest.processor.kafka.config;
-  return access;
 }
 
 }  // namespace
@@ -109,8 +103,12 @@ absl::Status Runner::StartStack(std::vector<spec::Manifest> manifests) {
   options.program = kProgram;
   for (size_t i = 0; i < manifests.size(); ++i) options.socket_paths.push_back(StrCat(socket_folder_, "/", i, ".sock"));
   if (!options_.kafka.empty()) {
+    host::AccessSources sources;
+    sources.bootstrap_servers = options_.kafka;
+    sources.secrets_folder = options_.secrets;
     for (const spec::Manifest& manifest : manifests) {
-      MS_ASSIGN_OR_RETURN(options.clusters.emplace_back(), ClusterOf(manifest, options_));
+      MS_ASSIGN_OR_RETURN(options.clusters.emplace_back(),
+                          host::ResolveClusterAccess(manifest.processor.kafka, sources));
     }
   }
   options.manifests = std::move(manifests);
@@ -200,6 +198,11 @@ void Runner::Wait() {
     statuses.emplace_back(processor.manifest.processor.name, processor.sidecar->Status());
   }
   screen_.Show(now, statuses);
+  for (const auto& [name, status] : statuses) {
+    if (status.ended.ok() || ended_) continue;
+    screen_.Print(StrCat(name, ": ", std::string(status.ended.message())));
+    ended_ = true;
+  }
 }
 
 void Runner::LookAtFiles(absl::Duration now) {
@@ -259,7 +262,7 @@ void Runner::ReplaceHangingProcesses(Worker& worker, const std::vector<server::L
 }
 
 int Runner::Loop() {
-  while (Interrupts() == 0) {
+  while (Interrupts() == 0 && !ended_) {
     Wait();
     const absl::Duration now = SystemClock().Monotonic();
     LookAtFiles(now);
@@ -292,7 +295,7 @@ int Runner::Drain() {
     RemoveSocketFolder(socket_folder_);
     std::_Exit(kExitFailure);
   }
-  return kExitOk;
+  return ended_ ? kExitFailure : kExitOk;
 }
 
 void Runner::EndWorkers() {

@@ -89,6 +89,7 @@ class Runner {
   std::unique_ptr<LocalAccess> access_;
   std::unique_ptr<ControlServer> control_;
   std::vector<Worker> workers_;  // one per processor of the stack
+  bool ended_ = false;           // a processor can never go on in this process
   absl::Duration next_look_ = absl::ZeroDuration();
 };
 

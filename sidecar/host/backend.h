@@ -25,6 +25,7 @@ struct MemberIdentity {
   int tasks = 0;                               // partitions its inputs share
   std::string instance_id;                     // kept in the data folder: a restart is the same member again
   std::vector<std::string> transactional_ids;  // of its writers, for whoever has to end what this process left open
+  std::string host;                            // where it answers queries
 };
 
 // Where the topics of a processor are, and how it becomes a member of its group. Thread-safe.

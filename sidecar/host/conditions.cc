@@ -36,9 +36,10 @@ void AddTasks(const engine::EngineStatus& engine, std::vector<Condition>* condit
 
 void AddMembership(const ConditionSources& sources, std::vector<Condition>* conditions) {
   if (sources.membership.ok()) return;
-  const bool denied = absl::IsPermissionDenied(sources.membership);
-  conditions->push_back(
-      {denied ? "AccessDenied" : "NotInGroup", StrCat("group ", sources.group, ": ", Text(sources.membership))});
+  const char* const reason = absl::IsPermissionDenied(sources.membership) ? "AccessDenied"
+                             : absl::IsAlreadyExists(sources.membership)  ? "DuplicateInstance"
+                                                                          : "NotInGroup";
+  conditions->push_back({reason, StrCat("group ", sources.group, ": ", Text(sources.membership))});
 }
 
 void AddCommits(const ConditionSources& sources, std::vector<Condition>* conditions) {

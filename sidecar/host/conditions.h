@@ -19,6 +19,7 @@ struct Condition {
   //   RestoreFailed        a task cannot be opened; tried again
   //   AccessDenied         the brokers refuse this user something; the message says what on what
   //   NotInGroup           joining the group fails, or this member was expelled
+  //   DuplicateInstance    another process is in the group under this one's name
   //   CommitsWait          no writer is usable
   //   CommitsFail          transactions are aborted one after the other
   //   WorkerNotConnected

@@ -7,13 +7,18 @@
 
 namespace millstream::host {
 namespace {
-constexpr absl::Duration kWorkerPoll = absl::Milliseconds(20);
+constexpr absl::Duration kLookInterval = absl::Milliseconds(20);
 constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
 constexpr absl::Duration kLongestPause = absl::Seconds(5);
 }  // namespace
 
-Joiner::Joiner(std::function<bool()> has_worker, std::function<absl::Status()> join)
-    : has_worker_(std::move(has_worker)), join_(std::move(join)), thread_([this] { Run(); }) {}
+Joiner::Joiner(std::function<std::optional<absl::Duration>()> worker_away, absl::Duration patience,
+               group::Membership* membership)
+    : worker_away_(std::move(worker_away)),
+      patience_(patience),
+      membership_(membership),
+      pause_(kFirstPause),
+      thread_([this] { Run(); }) {}
 
 Joiner::~Joiner() { Stop(); }
 
@@ -25,28 +30,52 @@ void Joiner::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+void Joiner::Drained() {
+  absl::MutexLock lock(&mutex_);
+  if (phase_ == Phase::kDraining) phase_ = Phase::kOut;
+}
+
 absl::Status Joiner::status() const {
   absl::MutexLock lock(&mutex_);
   return status_;
 }
 
 void Joiner::Run() {
-  absl::Duration pause = kFirstPause;
   while (true) {
-    const bool ready = has_worker_();
-    if (ready) {
-      absl::Status joined = join_();
-      absl::MutexLock lock(&mutex_);
-      if (joined.ok() || joined.message() != status_.message()) {
-        if (!joined.ok()) LogWarning("joining the group failed; trying again", {{"error", joined.ToString()}});
-        status_ = joined;
-      }
-      if (joined.ok()) return;
-    }
+    const absl::Duration wait = Look();
     absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), ready ? pause : kWorkerPoll)) return;
-    if (ready) pause = std::min(2 * pause, kLongestPause);
+    if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), wait)) return;
   }
+}
+
+absl::Duration Joiner::Look() {
+  const std::optional<absl::Duration> away = worker_away_();
+  Phase phase;
+  {
+    absl::MutexLock lock(&mutex_);
+    phase = phase_;
+  }
+  if (phase == Phase::kIn && away.has_value() && *away > patience_) {
+    LogWarning("no worker for long: the tasks are left to other members of the group",
+               {{"away", absl::FormatDuration(absl::Trunc(*away, absl::Seconds(1)))}});
+    {
+      absl::MutexLock lock(&mutex_);
+      phase_ = Phase::kDraining;
+    }
+    membership_->Drain();
+  }
+  if (phase != Phase::kOut || away.has_value()) return kLookInterval;
+  const absl::Status joined = membership_->Join();
+  absl::MutexLock lock(&mutex_);
+  if (!joined.ok() && joined.message() != status_.message())
+    LogWarning("joining the group failed; trying again", {{"error", joined.ToString()}});
+  status_ = joined;
+  if (joined.ok()) {
+    phase_ = Phase::kIn;
+    pause_ = kFirstPause;
+    return kLookInterval;
+  }
+  return std::exchange(pause_, std::min(2 * pause_, kLongestPause));
 }
 
 }  // namespace millstream::host

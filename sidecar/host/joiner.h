@@ -2,34 +2,47 @@
 #define MILLSTREAM_SIDECAR_HOST_JOINER_H_
 
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "sidecar/group/membership.h"
 
 namespace millstream::host {
 
-// The thread that joins a shared group: when there is a worker to do the work (a member without one would hold tasks
-// that others could run), and again and again while joining fails, every 100 ms doubled up to 5 s.
+// The thread that decides when this process is a member of a shared group: from when it has a worker (a member without
+// one would hold tasks that others could run) until that has been away for a while, and again when one is back. Joining
+// that fails is tried again, after 100 ms doubled up to 5 s.
 class Joiner {
  public:
-  // Both are called on its thread. `join` may block.
-  Joiner(std::function<bool()> has_worker, std::function<absl::Status()> join);
+  // `worker_away` says for how long there has been no worker; nullopt: there is one. Both outlive it.
+  Joiner(std::function<std::optional<absl::Duration>()> worker_away, absl::Duration patience,
+         group::Membership* membership);
   ~Joiner();
 
+  // The membership's OnDrained.
+  void Drained();
   // Why it is not joined yet; OK: it is, or waits for a worker. Thread-safe.
   absl::Status status() const;
-  // No join begins after this returns. Idempotent.
+  // Nothing is asked of the membership after this returns. Idempotent.
   void Stop();
 
  private:
-  void Run();
+  enum class Phase { kOut, kIn, kDraining };
 
-  const std::function<bool()> has_worker_;
-  const std::function<absl::Status()> join_;
+  void Run();
+  // One look; returns how long to wait until the next.
+  absl::Duration Look();
+
+  const std::function<std::optional<absl::Duration>()> worker_away_;
+  const absl::Duration patience_;
+  group::Membership* const membership_;
+  absl::Duration pause_;  // the thread's: before the next attempt to join
   mutable absl::Mutex mutex_;
+  Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kOut;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -121,7 +121,8 @@ absl::Status LocalStack::StartSidecar(const LocalStackOptions& options, Processo
   sidecar.join_with_worker = processor->backend->shared();
   const MemberIdentity member{.tasks = processor->tasks,
                               .instance_id = sidecar.instance_id,
-                              .transactional_ids = TransactionalIdsOf(spec, sidecar.instance_id)};
+                              .transactional_ids = TransactionalIdsOf(spec, sidecar.instance_id),
+                              .host = options.owner};
   const MembershipFactory membership = processor->backend->Membership(spec, member, processor->metrics.get());
   MS_ASSIGN_OR_RETURN(processor->sidecar,
                       Sidecar::Start(std::move(sidecar), processor->backend->log(), environment_.get(), membership,

@@ -25,6 +25,9 @@
 namespace millstream::host {
 namespace {
 
+// How long there may be no worker before the tasks are left to others (engine.md, "Failures of the worker").
+constexpr absl::Duration kWorkerPatience = absl::Seconds(30);
+
 uint64_t RandomNumber() {
   uint64_t number = 0;
   MS_CHECK(getrandom(&number, sizeof(number), 0) == sizeof(number));
@@ -140,7 +143,7 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
     watch.interval = options_.topic_watch_interval;
     watch_.emplace(watch, &state_options_.log->admin(), clock_, [this](const absl::Status& cause) { StopTasks(cause); });
     if (!options_.join_with_worker) return membership_->Join();
-    joiner_.emplace([this] { return workers_.connected() > 0; }, [this] { return membership_->Join(); });
+    joiner_.emplace([this] { return workers_.AloneFor(); }, kWorkerPatience, membership_.get());
     return absl::OkStatus();
   }
 
@@ -192,8 +195,20 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
     loop_.Post(engine::MembershipLost{cause});
   }
 
+  void OnProblem(const absl::Status& problem) override {
+    absl::MutexLock lock(&group_mutex_);
+    problem_ = problem;
+  }
+  void OnStopped(const absl::Status& cause) override {
+    LogError("never a member of the group again", {{"group", options_.spec.group}, {"cause", cause.ToString()}});
+    absl::MutexLock lock(&group_mutex_);
+    ended_ = cause;
+  }
+  void OnDrained() override {
+    if (joiner_.has_value()) joiner_->Drained();
+  }
   void SetLost(const absl::Status& cause) {
-    absl::MutexLock lock(&lost_mutex_);
+    absl::MutexLock lock(&group_mutex_);
     lost_ = cause;
   }
   std::vector<Condition> Conditions(const engine::EngineStatus& status) const;
@@ -219,8 +234,10 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
   std::optional<TopicWatch> watch_;
   std::optional<Joiner> joiner_;
 
-  mutable absl::Mutex lost_mutex_;
-  absl::Status lost_ ABSL_GUARDED_BY(lost_mutex_);  // why the membership ended; OK: a token came since
+  mutable absl::Mutex group_mutex_;
+  absl::Status lost_ ABSL_GUARDED_BY(group_mutex_);     // why the membership ended; OK: a token came since
+  absl::Status problem_ ABSL_GUARDED_BY(group_mutex_);  // what hinders it now
+  absl::Status ended_ ABSL_GUARDED_BY(group_mutex_);    // why there never will be one again
 
   mutable absl::Mutex drained_mutex_;
   bool drained_ ABSL_GUARDED_BY(drained_mutex_) = false;
@@ -314,6 +331,8 @@ SidecarStatus SidecarImpl::Status() const {
   if (const absl::Status first = workers_.FirstError(); !first.ok()) status.worker_error = std::string(first.message());
   status.hanging_workers = workers_.Hanging();
   status.conditions = Conditions(status.engine);
+  absl::MutexLock lock(&group_mutex_);
+  status.ended = ended_;
   return status;
 }
 
@@ -323,8 +342,10 @@ std::vector<Condition> SidecarImpl::Conditions(const engine::EngineStatus& statu
   sources.stuck_calls = writers_.stuck();
   sources.group = options_.spec.group;
   {
-    absl::MutexLock lock(&lost_mutex_);
-    sources.membership = lost_;
+    absl::MutexLock lock(&group_mutex_);
+    sources.membership = ended_;
+    sources.membership.Update(problem_);
+    sources.membership.Update(lost_);
   }
   if (joiner_.has_value()) sources.membership.Update(joiner_->status());
   sources.worker_away = workers_.AloneFor();

@@ -51,6 +51,7 @@ struct SidecarStatus {
   // Each is a condition as well. Whoever started them and may should kill them.
   std::vector<server::LostWorker> hanging_workers;
   int stuck_calls = 0;
+  absl::Status ended;  // why this process can never be a member of its group again: it should end; OK: it can
 };
 
 // One processor running in this process: an engine and the threads that serve it (see README.md). Thread-safe.

@@ -272,6 +272,7 @@ TEST_F(SidecarTest, AChangelogMadeAnewBehindItsBackStopsTheTasks) {
   ASSERT_TRUE(Start().ok());
   StartWorker();
   WaitForCount("a", 10);
+  WaitFor("tasks do not run", [this] { return sidecar_->Status().running == kPartitions; });
   const std::string changelog = spec_.stores[0].changelog.topic;
   ASSERT_TRUE(log_->admin().DeleteTopic(changelog).ok());
   ASSERT_TRUE(log_->admin()
