@@ -98,6 +98,7 @@ int Run(const Options& options) {
   stack_options.http_port = options.http_port;
   stack_options.memory_bytes = static_cast<int64_t>(options.memory);
   stack_options.interrupted = [] { return interrupted != 0; };
+  stack_options.on_wait = [](const std::string& what) { LogWarning("waiting to begin", {{"cause", what}}); };
   const auto stack = host::LocalStack::Start(std::move(stack_options));
   if (!stack.ok()) return Fail(stack.status());
   LogInfo("the sidecar runs", {{"processor", manifest->processor.QualifiedName()}, {"socket", options.socket}});

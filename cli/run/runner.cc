@@ -117,6 +117,7 @@ absl::Status Runner::StartStack(std::vector<spec::Manifest> manifests) {
   options.http_port = options_.http_port;
   options.memory_bytes = options_.memory_bytes;
   options.interrupted = [] { return Interrupts() > 0; };
+  options.on_wait = [this](const std::string& what) { screen_.Print(StrCat("waiting: ", what)); };
   MS_ASSIGN_OR_RETURN(stack_, host::LocalStack::Start(std::move(options)));
   for (const std::string& warning : stack_->warnings()) screen_.Print(StrCat("warning: ", warning));
   return absl::OkStatus();

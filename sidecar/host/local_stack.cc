@@ -14,6 +14,14 @@ namespace {
 // A short command of another terminal (produce, state) may hold the folder just now.
 constexpr absl::Duration kFolderPatience = absl::Seconds(5);
 
+// Between attempts to begin on a Kafka.
+constexpr absl::Duration kFirstPause = absl::Milliseconds(200), kLongestPause = absl::Seconds(3);
+
+// Without anybody changing the manifest.
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsPermissionDenied(status);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalStack>> LocalStack::Start(LocalStackOptions options) {
@@ -21,9 +29,9 @@ absl::StatusOr<std::unique_ptr<LocalStack>> LocalStack::Start(LocalStackOptions 
   std::unique_ptr<LocalStack> stack(new LocalStack());
   MS_RETURN_IF_ERROR(stack->OpenFolder(options));
   MS_RETURN_IF_ERROR(stack->OpenBackends(&options));
-  MS_RETURN_IF_ERROR(stack->PrepareProcessors(options));
   for (size_t i = 0; i < stack->processors_.size(); ++i)
     MS_RETURN_IF_ERROR(stack->StartHttp(options, static_cast<int>(i)));
+  MS_RETURN_IF_ERROR(stack->PrepareWithPatience(options));
   return stack;
 }
 
@@ -64,6 +72,7 @@ absl::Status LocalStack::OpenFolder(const LocalStackOptions& options) {
 
 absl::Status LocalStack::OpenBackends(LocalStackOptions* options) {
   const bool on_kafka = !options->clusters.empty();
+  processors_.reserve(options->manifests.size());  // they are pointed into
   MS_CHECK(!on_kafka || options->clusters.size() == options->manifests.size());
   if (!on_kafka) {
     MS_ASSIGN_OR_RETURN(backends_.emplace_back(), OpenEmbeddedBackend(folder_->LogDirectory(), memory_));
@@ -73,9 +82,9 @@ absl::Status LocalStack::OpenBackends(LocalStackOptions* options) {
     processor.manifest = std::move(options->manifests[i]);
     processor.socket_path = options->socket_paths[i];
     processor.metrics = NewMetricsRegistry();
+    processor.queries = std::make_unique<EarlyQueries>(&processor.manifest.processor);
     if (on_kafka) {
-      const std::string client_id =
-          StrCat(processor.manifest.processor.group, "-", MemberName(*options));
+      const std::string client_id = StrCat(processor.manifest.processor.group, "-", MemberName(*options));
       MS_ASSIGN_OR_RETURN(backends_.emplace_back(),
                           OpenKafkaBackend(options->clusters[i], client_id, processor.metrics.get()));
     }
@@ -88,6 +97,26 @@ const std::string& LocalStack::MemberName(const LocalStackOptions& options) cons
   return options.member_name.empty() ? folder_->instance_id() : options.member_name;
 }
 
+absl::Status LocalStack::PrepareWithPatience(const LocalStackOptions& options) {
+  std::string told;
+  absl::Duration pause = kFirstPause;
+  while (true) {
+    const absl::Status prepared = PrepareProcessors(options);
+    if (prepared.ok() || options.clusters.empty() || !MayPass(prepared)) return prepared;
+    const std::string message(prepared.message());
+    for (Processor& processor : processors_)
+      processor.queries->WaitsFor(
+          {absl::IsPermissionDenied(prepared) ? "AccessDenied" : "BrokersUnreachable", message});
+    if (message != told && options.on_wait) options.on_wait(message);
+    told = message;
+    for (const absl::Duration end = SystemClock().Monotonic() + pause; SystemClock().Monotonic() < end;) {
+      if (options.interrupted && options.interrupted()) return prepared;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
 absl::Status LocalStack::PrepareProcessors(const LocalStackOptions& options) {
   std::vector<TopicOwner> owners;
   for (const Processor& processor : processors_)
@@ -96,15 +125,18 @@ absl::Status LocalStack::PrepareProcessors(const LocalStackOptions& options) {
   preparation.partitions = options.partitions;
   preparation.create_inputs = options.clusters.empty() || options.partitions.has_value();
   MS_ASSIGN_OR_RETURN(PreparationReport report, PrepareTopics(owners, preparation));
-  created_ = std::move(report.created);
+  created_.insert(created_.end(), report.created.begin(), report.created.end());
   warnings_ = std::move(report.warnings);
   for (size_t i = 0; i < processors_.size(); ++i) {
     processors_[i].tasks = report.processors[i].tasks;
     processors_[i].output_partitions = report.processors[i].output_partitions;
     MS_RETURN_IF_ERROR(folder_->RememberProcessor(processors_[i].manifest));
   }
-  for (size_t i = 0; i < processors_.size(); ++i)
+  for (size_t i = 0; i < processors_.size(); ++i) {
+    if (processors_[i].sidecar != nullptr) continue;  // started by an earlier attempt
     MS_RETURN_IF_ERROR(StartSidecar(options, &processors_[i], std::move(report.processors[i])));
+    processors_[i].queries->PassOnTo(processors_[i].sidecar->queries());
+  }
   return absl::OkStatus();
 }
 
@@ -137,7 +169,7 @@ absl::Status LocalStack::StartHttp(const LocalStackOptions& options, int index) 
   http.listen.address = *options.http_address;
   http.listen.port = options.http_port == 0 ? 0 : options.http_port + index;
   absl::StatusOr<std::unique_ptr<server::HttpEndpoints>> endpoints =
-      server::HttpEndpoints::Start(http, processor.sidecar->queries(), processor.metrics.get());
+      server::HttpEndpoints::Start(http, processor.queries.get(), processor.metrics.get());
   if (!endpoints.ok())
     return Annotate(endpoints.status(), "HTTP (choose another address with --http, or none with --http off)");
   processor.http = *std::move(endpoints);

@@ -15,6 +15,7 @@
 #include "common/spec/manifest.h"
 #include "sidecar/host/backend.h"
 #include "sidecar/host/data_folder.h"
+#include "sidecar/host/early_queries.h"
 #include "sidecar/host/sidecar.h"
 #include "sidecar/server/http_endpoints.h"
 
@@ -24,22 +25,25 @@ struct LocalStackOptions {
   std::string data;     // folder
   std::string program;  // what others call this process while it holds the folder
   std::vector<spec::Manifest> manifests;
-  std::vector<std::string> socket_paths;    // where workers connect, per manifest
+  std::vector<std::string> socket_paths;  // where workers connect, per manifest
   // How each processor reaches its Kafka, per manifest; empty: all are on the embedded log of the folder.
   std::vector<kafka::ClusterAccess> clusters;
-  std::string member_name;                  // who this process is in its groups; empty: the folder's random id
-  std::string owner = "localhost";          // who answers queries
+  std::string member_name;          // who this process is in its groups; empty: the folder's random id
+  std::string owner = "localhost";  // who answers queries
   // Of input topics that have to be made. On Kafka, where topics are somebody's, they are made only if it is set.
   std::optional<int> partitions;
   std::optional<std::string> http_address;  // unset: no HTTP
   int http_port = 0;                        // 0: free ones; otherwise this one and the following ones
   int64_t memory_bytes = 0;                 // 0: DefaultMemoryBytes
-  std::function<bool()> interrupted;        // ends the wait for a folder that a short command holds
+  // Ends waiting: for a folder that a short command holds, for brokers or rights.
+  std::function<bool()> interrupted;
+  // Told what is waited for, each time that changes: brokers that do not answer, a missing right.
+  std::function<void(const std::string& what)> on_wait;
 };
 
-// The sidecars of some processors on one data folder: lock, log, topics, sidecars, HTTP; in that order, and back. Topics
-// are in the folder's embedded log or in a Kafka; then the folder holds state, ids and the lock. Used by `millstream
-// run` and `millstream-sidecar`. One thread.
+// The sidecars of some processors on one data folder: lock, log, topics, sidecars, HTTP; in that order, and back.
+// Topics are in the folder's embedded log or in a Kafka; then the folder holds state, ids and the lock. Used by
+// `millstream run` and `millstream-sidecar`. One thread.
 class LocalStack {
  public:
   struct Processor {
@@ -50,10 +54,12 @@ class LocalStack {
     std::vector<int> output_partitions;
     std::unique_ptr<MetricsRegistry> metrics;
     std::unique_ptr<Sidecar> sidecar;
+    std::unique_ptr<EarlyQueries> queries;        // what HTTP asks
     std::unique_ptr<server::HttpEndpoints> http;  // nullptr: off
   };
 
-  // FAILED_PRECONDITION names who holds the folder, topics that do not fit, or a group of another processor.
+  // FAILED_PRECONDITION names who holds the folder, topics that do not fit, or a group of another processor. On Kafka
+  // it waits for brokers that do not answer and for rights that are missing; meanwhile HTTP tells the condition.
   static absl::StatusOr<std::unique_ptr<LocalStack>> Start(LocalStackOptions options);
   ~LocalStack();
 
@@ -77,6 +83,7 @@ class LocalStack {
   absl::Status OpenFolder(const LocalStackOptions& options);
   absl::Status OpenBackends(LocalStackOptions* options);
   const std::string& MemberName(const LocalStackOptions& options) const;
+  absl::Status PrepareWithPatience(const LocalStackOptions& options);
   absl::Status PrepareProcessors(const LocalStackOptions& options);
   absl::Status StartSidecar(const LocalStackOptions& options, Processor* processor, PreparedTopics topics);
   absl::Status StartHttp(const LocalStackOptions& options, int index);

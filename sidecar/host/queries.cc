@@ -132,6 +132,11 @@ std::vector<std::string> Queries::Stores() const {
 
 std::vector<TaskId> Queries::TasksToScan() const {
   std::vector<TaskId> tasks;
+  if (parts_.shared) {
+    const std::shared_ptr<const engine::EngineStatus> status = parts_.loop->status();
+    for (const engine::TaskStatus& task : status->tasks) tasks.push_back(task.task);
+    return tasks;
+  }
   for (int task = 0; task < parts_.tasks; ++task) tasks.push_back(TaskId(task));
   return tasks;
 }

@@ -9,10 +9,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "sidecar/engine/engine.h"
+#include "sidecar/host/conditions.h"
 #include "sidecar/host/engine_loop.h"
 #include "sidecar/host/task_opener.h"
 #include "sidecar/host/task_table.h"
-#include "sidecar/host/conditions.h"
 #include "sidecar/host/worker_port.h"
 #include "sidecar/server/query_backend.h"
 
@@ -28,6 +28,7 @@ class Queries : public server::QueryBackend {
   struct Parts {
     const spec::StreamProcessorSpec* spec = nullptr;
     int tasks = 0;
+    bool shared = false;  // the group may have other members: tasks that are not assigned here are elsewhere
     EngineLoop* loop = nullptr;
     const TaskTable* table = nullptr;
     const TaskOpener* opener = nullptr;

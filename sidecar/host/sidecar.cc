@@ -122,6 +122,7 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
         workers_(ServerOptionsOf(options_), &engine_options_, clock, metrics, &loop_),
         queries_({.spec = &options_.spec,
                   .tasks = options_.topics.tasks,
+                  .shared = options_.join_with_worker,
                   .loop = &loop_,
                   .table = &tasks_,
                   .opener = &opener_,
@@ -141,7 +142,8 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
     watch.topics = options_.topics.known;
     watch.tasks = options_.topics.tasks;
     watch.interval = options_.topic_watch_interval;
-    watch_.emplace(watch, &state_options_.log->admin(), clock_, [this](const absl::Status& cause) { StopTasks(cause); });
+    watch_.emplace(watch, &state_options_.log->admin(), clock_,
+                   [this](const absl::Status& cause) { StopTasks(cause); });
     if (!options_.join_with_worker) return membership_->Join();
     joiner_.emplace([this] { return workers_.AloneFor(); }, kWorkerPatience, membership_.get());
     return absl::OkStatus();

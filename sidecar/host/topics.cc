@@ -24,6 +24,8 @@ constexpr int64_t kRecordOverhead = 512;
 constexpr int64_t kDeadLetterOverhead = 64 << 10;
 constexpr const char kNoBound[] = "9223372036854775807";
 constexpr const char kMaxMessageBytes[] = "max.message.bytes";
+constexpr const char kTimestampAhead[] = "message.timestamp.after.max.ms";
+constexpr const char kTimestampDifference[] = "message.timestamp.difference.max.ms";
 
 int64_t NumberOf(const log::TopicInfo& topic, const char* name, int64_t otherwise) {
   const auto found = topic.config.find(name);
@@ -113,8 +115,12 @@ class Preparation {
     prepared.tasks = first.partitions;
     MS_ASSIGN_OR_RETURN(const std::vector<spec::InternalTopic> internals, Internals(first));
     for (const spec::InternalTopic& internal : internals) {
-      MS_RETURN_IF_ERROR(
-          Ensure(internal.topic, prepared.tasks, internal.config, internal.replication_factor.value_or(-1)).status());
+      // Where the example's settings may not be seen, the log finds out for itself how its bound is called.
+      const bool any_timestamp =
+          !internal.config.contains(kTimestampAhead) && !internal.config.contains(kTimestampDifference);
+      MS_RETURN_IF_ERROR(Ensure(internal.topic, prepared.tasks, internal.config,
+                                internal.replication_factor.value_or(-1), any_timestamp)
+                             .status());
     }
     MS_RETURN_IF_ERROR(Look(&prepared));
     return prepared;
@@ -174,14 +180,13 @@ class Preparation {
     for (spec::InternalTopic& internal : internals) {
       // Timestamps of records are the inputs': a broker that refuses one would refuse the transaction for ever. Kafka
       // 3.6 split the bound in two, 4.0 dropped the old one.
-      if (example.config.contains("message.timestamp.after.max.ms")) {
-        internal.config.emplace("message.timestamp.after.max.ms", kNoBound);
-        internal.config.emplace("message.timestamp.before.max.ms", kNoBound);
-      } else if (example.config.contains("message.timestamp.difference.max.ms")) {
-        internal.config.emplace("message.timestamp.difference.max.ms", kNoBound);
+      for (const char* const bound : {kTimestampAhead, "message.timestamp.before.max.ms"}) {
+        if (example.config.contains(bound)) internal.config.emplace(bound, kNoBound);
       }
+      if (!example.config.contains(kTimestampAhead) && example.config.contains(kTimestampDifference))
+        internal.config.emplace(kTimestampDifference, kNoBound);
       // A changelog's timestamps are the records', whatever the brokers' default.
-      if (internal.kind == spec::InternalTopic::Kind::kChangelog)
+      if (internal.kind == spec::InternalTopic::Kind::kChangelog && !example.config.empty())
         internal.config.emplace("message.timestamp.type", "CreateTime");
       if (internal.kind != spec::InternalTopic::Kind::kDeadLetter) continue;
       int64_t largest = 0;
@@ -208,18 +213,21 @@ class Preparation {
   }
 
   absl::StatusOr<log::TopicInfo> Ensure(const std::string& topic, int partitions, const spec::TopicConfig& config,
-                                        int replication_factor) {
+                                        int replication_factor, bool any_timestamp = false) {
     MS_ASSIGN_OR_RETURN(const std::optional<log::TopicInfo> existing, Find(topic));
     if (existing.has_value()) return *existing;
-    const absl::Status created = admin_->CreateTopic(
-        {.name = topic, .partitions = partitions, .replication_factor = replication_factor, .config = config});
+    const absl::Status created = admin_->CreateTopic({.name = topic,
+                                                      .partitions = partitions,
+                                                      .replication_factor = replication_factor,
+                                                      .config = config,
+                                                      .any_timestamp = any_timestamp});
     if (created.ok()) report_->created.push_back(StrCat(topic, " (", Partitions(partitions), ")"));
     if (!created.ok() && !absl::IsAlreadyExists(created)) {
-      return Annotate(
-          created, replication_factor > 0
-                       ? StrCat(processor_.QualifiedName(), ": topic ", topic, " with replicationFactor ",
-                                replication_factor, " (the manifest's; there may be fewer brokers) cannot be made")
-                       : StrCat(processor_.QualifiedName(), ": topic ", topic, " cannot be made"));
+      return Annotate(created,
+                      replication_factor > 0
+                          ? StrCat(processor_.QualifiedName(), ": topic ", topic, " with replicationFactor ",
+                                   replication_factor, " (the manifest's; there may be fewer brokers) cannot be made")
+                          : StrCat(processor_.QualifiedName(), ": topic ", topic, " cannot be made"));
     }
     return Described(topic);
   }
@@ -259,10 +267,15 @@ class Preparation {
     }
     if (internal.replication_factor.has_value() && topic.replication_factor > 0 &&
         topic.replication_factor != *internal.replication_factor) {
-      return absl::FailedPreconditionError(StrCat(what, " has the replication factor ", topic.replication_factor,
-                                                  ", internalTopics.replicationFactor says ",
-                                                  *internal.replication_factor,
-                                                  "; change the manifest, or reassign the topic's partitions"));
+      return absl::FailedPreconditionError(StrCat(
+          what, " has the replication factor ", topic.replication_factor, ", internalTopics.replicationFactor says ",
+          *internal.replication_factor, "; change the manifest, or reassign the topic's partitions"));
+    }
+    if (topic.config.empty()) {
+      report_->warnings.push_back(StrCat(what,
+                                         ": its settings cannot be checked, the right to see them is missing (ACL "
+                                         "DescribeConfigs on the topic)"));
+      return absl::OkStatus();
     }
     for (const auto& [name, value] : internal.config) {
       const std::string found = SettingOf(topic, name);
@@ -274,9 +287,9 @@ class Preparation {
         }
         continue;
       }
-      const char* const because =
-          name == "cleanup.policy" ? " (it is not compacted as state needs it: what retention deletes would be lost)"
-                                   : "";
+      const char* const because = name == "cleanup.policy"
+                                      ? " (it is not compacted as state needs it: what retention deletes would be lost)"
+                                      : "";
       return absl::FailedPreconditionError(StrCat(what, ": ", name, " is ", found, ", but has to be ", value, because,
                                                   "; it was made by somebody else, or changed since: set it so, or "
                                                   "delete the topic if nothing is in it"));

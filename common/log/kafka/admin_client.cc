@@ -139,8 +139,12 @@ absl::StatusOr<std::vector<TopicFacts>> AdminClient::Describe(const std::vector<
       }
       TopicFacts topic{.name = name, .id = TopicId(described[i])};
       size_t partitions = 0;
-      rd_kafka_TopicDescription_partitions(described[i], &partitions);
+      const rd_kafka_TopicPartitionInfo_t** const infos =
+          rd_kafka_TopicDescription_partitions(described[i], &partitions);
       topic.partitions = static_cast<int>(partitions);
+      size_t replicas = 0;
+      if (partitions > 0) rd_kafka_TopicPartitionInfo_replicas(infos[0], &replicas);
+      topic.replication_factor = static_cast<int>(replicas);
       topic.internal = rd_kafka_TopicDescription_is_internal(described[i]) != 0;
       facts.push_back(std::move(topic));
     }

@@ -25,6 +25,7 @@ struct TopicFacts {
   std::string name;
   std::string id;  // empty before Kafka 2.8
   int partitions = 0;
+  int replication_factor = 0;
   bool internal = false;  // __consumer_offsets and the like
 };
 

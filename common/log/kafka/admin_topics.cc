@@ -18,6 +18,7 @@ constexpr char kTimestampDifference[] = "message.timestamp.difference.max.ms";
 
 log::TopicInfo Join(TopicFacts facts, const std::map<std::string, TopicConfig>& configs) {
   log::TopicInfo info{.name = facts.name, .id = std::move(facts.id), .partitions = facts.partitions, .config = {}};
+  info.replication_factor = facts.replication_factor;
   if (const auto config = configs.find(facts.name); config != configs.end()) info.config = config->second;
   return info;
 }

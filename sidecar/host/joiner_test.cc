@@ -1,0 +1,98 @@
+#include "sidecar/host/joiner.h"
+
+#include <atomic>
+
+#include "common/base/clock.h"
+#include "gtest/gtest.h"
+
+namespace millstream::host {
+namespace {
+
+// Counts what it is asked; joining fails as often as the test wants.
+class ScriptedMembership : public group::Membership {
+ public:
+  absl::Status Join() override {
+    ++joins;
+    return failures-- > 0 ? absl::UnavailableError("no broker") : absl::OkStatus();
+  }
+  void TaskReleased(TaskId) override {}
+  void RebalanceReady() override {}
+  void Drain() override { ++drains; }
+  void Leave() override {}
+
+  std::atomic<int> joins{0}, drains{0}, failures{0};
+};
+
+template <typename Condition>
+bool Eventually(const Condition& condition) {
+  const absl::Duration deadline = SystemClock().Monotonic() + absl::Seconds(30);
+  while (!condition()) {
+    if (SystemClock().Monotonic() > deadline) return false;
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  return true;
+}
+
+class JoinerTest : public testing::Test {
+ protected:
+  void Start() {
+    joiner_.emplace(
+        [this]() -> std::optional<absl::Duration> {
+          if (workers_ > 0) return std::nullopt;
+          return absl::Milliseconds(away_ms_.load());
+        },
+        absl::Seconds(30), &membership_);
+  }
+
+  ScriptedMembership membership_;
+  std::atomic<int> workers_{0}, away_ms_{0};
+  std::optional<Joiner> joiner_;
+};
+
+TEST_F(JoinerTest, WaitsForAWorkerAndJoinsOnce) {
+  Start();
+  absl::SleepFor(absl::Milliseconds(100));  // more would prove no more: it looks every 20 ms
+  EXPECT_EQ(membership_.joins, 0);
+  workers_ = 1;
+  ASSERT_TRUE(Eventually([&] { return membership_.joins == 1; }));
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_EQ(membership_.joins, 1);
+  EXPECT_TRUE(joiner_->status().ok());
+}
+
+TEST_F(JoinerTest, SaysWhyJoiningFailsAndTriesAgain) {
+  membership_.failures = 2;
+  workers_ = 1;
+  Start();
+  ASSERT_TRUE(Eventually([&] { return !joiner_->status().ok(); }));
+  ASSERT_TRUE(Eventually([&] { return joiner_->status().ok() && membership_.joins == 3; }));
+}
+
+TEST_F(JoinerTest, LeavesItsTasksToOthersWhenTheWorkerIsAwayForLongAndComesBackWithIt) {
+  workers_ = 1;
+  Start();
+  ASSERT_TRUE(Eventually([&] { return membership_.joins == 1; }));
+  workers_ = 0;
+  away_ms_ = 29'000;
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_EQ(membership_.drains, 0);
+  away_ms_ = 31'000;
+  ASSERT_TRUE(Eventually([&] { return membership_.drains == 1; }));
+  workers_ = 1;
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_EQ(membership_.joins, 1);  // not before it is out
+  joiner_->Drained();
+  ASSERT_TRUE(Eventually([&] { return membership_.joins == 2; }));
+  EXPECT_EQ(membership_.drains, 1);
+}
+
+TEST_F(JoinerTest, AsksNothingAfterStop) {
+  Start();
+  joiner_->Stop();
+  workers_ = 1;
+  absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_EQ(membership_.joins, 0);
+}
+
+}  // namespace
+}  // namespace millstream::host
