@@ -13,12 +13,14 @@ constexpr absl::Duration kPollWait = absl::Seconds(10);
 constexpr absl::Duration kRenewPause = absl::Seconds(1);
 }  // namespace
 
-Fetcher::Fetcher(log::Log* log, std::vector<std::string> topics, int64_t buffered_bytes, EventSink* sink)
+Fetcher::Fetcher(log::Log* log, std::vector<std::string> topics, int64_t buffered_bytes, KeyCheck* keys,
+                 EventSink* sink)
     : log_(log),
       topics_(std::move(topics)),
       options_{.isolation = log::Isolation::kReadCommitted,
                .max_buffered_bytes = buffered_bytes,
                .max_read_bytes = std::min<int64_t>(1 << 20, std::max<int64_t>(64 << 10, buffered_bytes / 4))},
+      keys_(keys),
       sink_(sink),
       reader_(log_->NewReader(options_)),
       thread_([this] { Run(); }) {}
@@ -107,6 +109,7 @@ void Fetcher::Pass(log::ReaderEvent event) {
     if (source == sources_.end()) return;
     source->second.position = read->next;
     const bool some = !read->records.empty();
+    keys_->Look(source->second.input, read->from.partition, read->records);
     sink_->Post(engine::RecordsRead{.task = source->second.task,
                                     .input = source->second.input,
                                     .records = std::move(read->records),

@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/log/log.h"
 #include "sidecar/host/event_sink.h"
+#include "sidecar/host/key_check.h"
 
 namespace millstream::host {
 
@@ -20,9 +21,9 @@ namespace millstream::host {
 // is made anew, once a second, and goes on where it was.
 class Fetcher {
  public:
-  // `topics`: of the inputs, in the spec's order. `buffered_bytes` bounds what the reader holds. All pointers outlive
-  // it.
-  Fetcher(log::Log* log, std::vector<std::string> topics, int64_t buffered_bytes, EventSink* sink);
+  // `topics`: of the inputs, in the spec's order. `buffered_bytes` bounds what the reader holds. `keys` sees every
+  // record. All pointers outlive it.
+  Fetcher(log::Log* log, std::vector<std::string> topics, int64_t buffered_bytes, KeyCheck* keys, EventSink* sink);
   ~Fetcher();
 
   using Command = std::variant<engine::StartFetch, engine::SeekFetch, engine::PauseFetch, engine::StopFetch>;
@@ -50,6 +51,7 @@ class Fetcher {
   log::Log* const log_;
   const std::vector<std::string> topics_;
   const log::ReaderOptions options_;
+  KeyCheck* const keys_;
   EventSink* const sink_;
 
   // Used by the thread alone; Wake may come from anywhere, so the reader is replaced under the mutex.

@@ -3,24 +3,13 @@
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "common/log/partitioner.h"
+#include "sidecar/host/key_check.h"
 
 namespace millstream::host {
 namespace {
 
 // A short command: little memory does.
 constexpr store::StateMemory kReadingMemory{.block_cache_bytes = 16 << 20, .memtable_bytes = 32 << 20};
-
-log::KeyHash HashOf(spec::Partitioner partitioner) {
-  switch (partitioner) {
-    case spec::Partitioner::kMurmur2:
-      return log::KeyHash::kMurmur2;
-    case spec::Partitioner::kCrc32:
-      return log::KeyHash::kCrc32;
-    case spec::Partitioner::kFnv1a:
-      return log::KeyHash::kFnv1a;
-  }
-  return log::KeyHash::kMurmur2;
-}
 
 }  // namespace
 

@@ -113,7 +113,8 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
         clock_(clock),
         engine_options_(EngineOptionsOf(options_, clock)),
         loop_(engine::Engine::Create(engine_options_, clock, metrics), clock, this),
-        fetcher_(log, InputTopics(options_.spec), options_.memory.fetch_buffer, &loop_),
+        keys_(options_.spec.inputs, options_.topics.tasks),
+        fetcher_(log, InputTopics(options_.spec), options_.memory.fetch_buffer, &keys_, &loop_),
         readers_(&tasks_, &loop_, options_.read_threads),
         applier_({.max_unflushed_bytes = options_.memory.unflushed}, &tasks_, clock, metrics, &loop_),
         writers_(WriterOptionsOf(options_, engine_options_), log, clock, &loop_),
@@ -224,6 +225,7 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
   const engine::EngineOptions engine_options_;
   TaskTable tasks_;
   EngineLoop loop_;
+  KeyCheck keys_;
   Fetcher fetcher_;
   ReadPool readers_;
   Applier applier_;
@@ -357,6 +359,7 @@ std::vector<Condition> SidecarImpl::Conditions(const engine::EngineStatus& statu
   std::vector<Condition> conditions = ConditionsOf(sources);
   for (const server::LostWorker& lost : workers_.Hanging())
     conditions.push_back({"WorkerHangs", HangingMessage(lost, clock_->Monotonic())});
+  for (Condition& condition : keys_.Conditions()) conditions.push_back(std::move(condition));
   if (watch_.has_value()) {
     for (Condition& condition : watch_->Conditions()) conditions.push_back(std::move(condition));
   }

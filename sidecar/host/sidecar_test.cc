@@ -275,15 +275,38 @@ TEST_F(SidecarTest, AChangelogMadeAnewBehindItsBackStopsTheTasks) {
   WaitFor("tasks do not run", [this] { return sidecar_->Status().running == kPartitions; });
   const std::string changelog = spec_.stores[0].changelog.topic;
   ASSERT_TRUE(log_->admin().DeleteTopic(changelog).ok());
-  ASSERT_TRUE(log_->admin()
-                  .CreateTopic({.name = changelog, .partitions = kPartitions, .config = {{"cleanup.policy", "compact"}}})
-                  .ok());
+  ASSERT_TRUE(
+      log_->admin()
+          .CreateTopic({.name = changelog, .partitions = kPartitions, .config = {{"cleanup.policy", "compact"}}})
+          .ok());
   WaitFor("the tasks go on", [this] { return sidecar_->Status().stopped == kPartitions; });
   const SidecarStatus status = sidecar_->Status();
   EXPECT_THAT(status.engine.tasks[0].error, HasSubstr("TopicRecreated"));
   bool said = false;
   for (const Condition& condition : status.conditions) said = said || condition.reason == "TopicRecreated";
   EXPECT_TRUE(said);
+}
+
+TEST_F(SidecarTest, KeysThatAreWhereAnotherPartitionerPutsThemAreACondition) {
+  auto writer = log_->NewPlainWriter();
+  std::vector<log::OutgoingRecord> records;
+  for (int i = 0; i < 300; ++i) {
+    const std::string key = StrCat("key-", i);
+    records.push_back({.to = {"in", log::PartitionOfKey(log::KeyHash::kCrc32, key, kPartitions)},
+                       .timestamp_ms = i,
+                       .key = key,
+                       .value = "1",
+                       .headers = {}});
+  }
+  ASSERT_TRUE(writer->Append(std::move(records)).ok());
+  ASSERT_TRUE(writer->Flush().ok());
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitFor("no condition", [this] {
+    const SidecarStatus status = sidecar_->Status();
+    return !status.conditions.empty() && status.conditions[0].reason == "PartitionerMismatch" &&
+           status.conditions[0].message.find("Crc32") != std::string::npos;
+  });
 }
 
 TEST_F(SidecarTest, TellsWhereTheTimeOfATransactionGoes) {
