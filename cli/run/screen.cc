@@ -52,6 +52,7 @@ std::string StateOf(const host::SidecarStatus& status) {
   }
   if (status.restoring > 0) return StrCat("opening ", status.restoring, " tasks");
   if (status.engine.workers == 0) return "waiting for the worker";
+  if (status.engine.tasks.empty()) return "no task is assigned here";
   if (status.stopped > 0) return StrCat(status.stopped, " of ", status.engine.tasks.size(), " tasks stopped");
   return "running";
 }

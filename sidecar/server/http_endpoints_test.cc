@@ -178,20 +178,23 @@ TEST_F(Endpoints, TasksGolden) {
   restoring.task = TaskId(1);
   restoring.state = "restoring";
   restoring.inputs = {{"orders", "prod.orders", Partition(1), kNoOffset, kNoOffset, kNoOffset}};
-  restoring.restore = TaskReport::Restore{"sums", Offset(5), Offset(50), 1234};
+  restoring.restore = TaskReport::Restore{"sums", Offset(5), Offset(50), 1234, 11106, absl::Milliseconds(8200)};
   TaskReport stopped;
   stopped.task = TaskId(2);
   stopped.state = "stopped";
   stopped.error = "record \"x\" failed";
   backend_.report.tasks = {active, restoring, stopped};
+  backend_.report.conditions = {{"OffsetsLost", "task 2 is \"stopped\""}};
   EXPECT_EQ(
       Ask("/v1/tasks").body,
       R"({"processor":"totals","group":"default.totals","tasks":[)"
       R"({"task":0,"state":"active","inputs":[{"name":"orders","topic":"prod.orders","partition":0,"committed":90,)"
       R"("position":95,"end":100,"lag":10}],"records":90,"attempt":2},)"
       R"({"task":1,"state":"restoring","inputs":[{"name":"orders","topic":"prod.orders","partition":1,"committed":null,)"
-      R"("position":null,"end":null,"lag":null}],"restore":{"store":"sums","position":5,"end":50,"bytes":1234},"records":0},)"
-      R"({"task":2,"state":"stopped","error":"record \"x\" failed","inputs":[],"records":0}]})"
+      R"("position":null,"end":null,"lag":null}],"restore":{"store":"sums","position":5,"end":50,"bytes":1234,)"
+      R"("bytesLeft":11106,"etaSeconds":9},"records":0},)"
+      R"({"task":2,"state":"stopped","error":"record \"x\" failed","inputs":[],"records":0}],)"
+      R"("conditions":[{"reason":"OffsetsLost","message":"task 2 is \"stopped\""}]})"
       "\n");
 }
 
