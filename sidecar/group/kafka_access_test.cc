@@ -48,8 +48,8 @@ class KafkaAccessTest : public ::testing::Test {
     return sasl;
   }
   static absl::Status TryOnce(const kafka::ClusterAccess& access) {
-    OauthTokenSource tokens(access.sasl.value_or(kafka::SaslAccess()));
-    ClusterClient client(access, &tokens, "test");
+    const auto tokens = NewTokensFor(access);
+    ClusterClient client(access, tokens.get(), "test");
     wire::FindCoordinatorRequest find;
     find.key = "some-group";
     return client.Call(std::nullopt, find, IoLimit::In(absl::Seconds(20), nullptr)).status();

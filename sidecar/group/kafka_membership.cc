@@ -80,7 +80,7 @@ class KafkaMembership : public Membership {
         usable_(Check(options_)),
         events_(events),
         metrics_(options_.metrics, options_.group),
-        tokens_(options_.access.sasl.value_or(kafka::SaslAccess())),
+        tokens_(NewTokensFor(options_.access)),
         member_(MemberOptionsOf(options_)),
         control_(
             NewClient(), options_.transaction_timeout, [this](MemberEvent e) { Post(std::move(e)); }, nullptr),
@@ -125,7 +125,7 @@ class KafkaMembership : public Membership {
   }
 
  private:
-  ClusterClient NewClient() { return {options_.access, &tokens_, options_.client_id}; }
+  ClusterClient NewClient() { return {options_.access, tokens_.get(), options_.client_id}; }
 
   void Post(MemberEvent event) {
     absl::MutexLock lock(&mutex_);
@@ -214,8 +214,8 @@ class KafkaMembership : public Membership {
   const absl::Status usable_;
   MembershipEvents* const events_;
   GroupMetrics metrics_;
-  OauthTokenSource tokens_;
-  Member member_;  // of the thread
+  const std::unique_ptr<kafka::TokenSource> tokens_;  // null unless needed
+  Member member_;                                     // of the thread
 
   mutable absl::Mutex mutex_;
   // Bounded by what the engine and the lanes have been given to answer.

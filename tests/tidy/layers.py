@@ -45,7 +45,7 @@ OWNERS = {
     "msgpack": ["sidecar/protocol", "sdk/cpp"],
     "yaml-cpp": ["common/spec"],
     "valijson": ["common/spec"],
-    "nlohmann": ["common/spec", "common/log/embedded", "common/log/kafka", "sidecar/protocol", "sidecar/store", "sidecar/group", "sidecar/engine"] + SIDECAR_AND_CLI,
+    "nlohmann": ["common/spec", "common/log/embedded", "common/log/kafka", "sidecar/protocol", "sidecar/store", "sidecar/engine"] + SIDECAR_AND_CLI,
     "prometheus": ["common/base"],
     "spdlog": ["common/base"],
     "CLI": ["cli", "sidecar"],

@@ -49,7 +49,7 @@ constexpr NeededApi kNeeded[] = {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BrokerConnection>> BrokerConnection::Open(const kafka::ClusterAccess& access,
-                                                                         OauthTokenSource* tokens,
+                                                                         kafka::TokenSource* tokens,
                                                                          const BrokerAddress& address,
                                                                          const std::string& client_id,
                                                                          const IoLimit& limit) {
@@ -83,10 +83,10 @@ absl::Status BrokerConnection::CheckVersions(const IoLimit& limit) {
   return absl::OkStatus();
 }
 
-absl::Status BrokerConnection::Authenticate(const kafka::SaslAccess& access, OauthTokenSource* tokens,
+absl::Status BrokerConnection::Authenticate(const kafka::SaslAccess& access, kafka::TokenSource* tokens,
                                             const IoLimit& limit) {
   const std::string mechanism(MechanismName(access.mechanism));
-  MS_ASSIGN_OR_RETURN(const std::unique_ptr<SaslExchange> exchange, NewSaslExchange(access, tokens, limit));
+  MS_ASSIGN_OR_RETURN(const std::unique_ptr<SaslExchange> exchange, NewSaslExchange(access, tokens));
   wire::SaslHandshakeRequest handshake;
   handshake.mechanism = mechanism;
   MS_ASSIGN_OR_RETURN(const wire::SaslHandshakeResponse chosen, Call(handshake, limit));

@@ -8,9 +8,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/log/kafka/cluster_access.h"
+#include "common/log/kafka/oauth.h"
 #include "sidecar/group/net/address.h"
 #include "sidecar/group/net/io_limit.h"
-#include "sidecar/group/net/oauth_token.h"
 #include "sidecar/group/net/stream.h"
 #include "sidecar/group/wire/message.h"
 
@@ -23,7 +23,8 @@ class BrokerConnection {
   // UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED: the network; UNAUTHENTICATED, FAILED_PRECONDITION: a person has to mend
   // something. `tokens`: for OAUTHBEARER, else null.
   static absl::StatusOr<std::unique_ptr<BrokerConnection>> Open(const kafka::ClusterAccess& access,
-                                                                OauthTokenSource* tokens, const BrokerAddress& address,
+                                                                kafka::TokenSource* tokens,
+                                                                const BrokerAddress& address,
                                                                 const std::string& client_id, const IoLimit& limit);
 
   // UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED; DATA_LOSS: the answer is not one. Any error ends the connection.
@@ -44,7 +45,7 @@ class BrokerConnection {
       : stream_(std::move(stream)), client_id_(std::move(client_id)) {}
 
   absl::Status CheckVersions(const IoLimit& limit);
-  absl::Status Authenticate(const kafka::SaslAccess& access, OauthTokenSource* tokens, const IoLimit& limit);
+  absl::Status Authenticate(const kafka::SaslAccess& access, kafka::TokenSource* tokens, const IoLimit& limit);
   absl::StatusOr<std::string> Exchange(wire::ApiKey api, int16_t version, const std::string& body,
                                        const IoLimit& limit);
   absl::Status Read(size_t size, std::string* out, const IoLimit& limit);

@@ -11,7 +11,12 @@ constexpr size_t kMostKept = 16;
 
 }  // namespace
 
-ClusterClient::ClusterClient(kafka::ClusterAccess access, OauthTokenSource* tokens, std::string client_id)
+std::unique_ptr<kafka::TokenSource> NewTokensFor(const kafka::ClusterAccess& access) {
+  const bool needed = access.sasl.has_value() && access.sasl->mechanism == kafka::SaslMechanism::kOauthBearer;
+  return needed ? kafka::NewTokenSource(access) : nullptr;
+}
+
+ClusterClient::ClusterClient(kafka::ClusterAccess access, kafka::TokenSource* tokens, std::string client_id)
     : access_(std::move(access)),
       tokens_(tokens),
       client_id_(std::move(client_id)),

@@ -11,19 +11,22 @@
 #include "absl/time/time.h"
 #include "common/base/status.h"
 #include "common/log/kafka/cluster_access.h"
+#include "common/log/kafka/oauth.h"
 #include "sidecar/group/net/address.h"
 #include "sidecar/group/net/broker_connection.h"
 #include "sidecar/group/net/io_limit.h"
-#include "sidecar/group/net/oauth_token.h"
 
 namespace millstream::group {
+
+// What OAUTHBEARER needs; null for every other way in.
+std::unique_ptr<kafka::TokenSource> NewTokensFor(const kafka::ClusterAccess& access);
 
 // Calls to the brokers of a cluster, over connections that are kept. One thread at a time. Errors as
 // BrokerConnection's, with the broker's address in front; INVALID_ARGUMENT: the bootstrap servers cannot be read.
 class ClusterClient {
  public:
   // `tokens` outlives it; null unless the access is by OAUTHBEARER.
-  ClusterClient(kafka::ClusterAccess access, OauthTokenSource* tokens, std::string client_id);
+  ClusterClient(kafka::ClusterAccess access, kafka::TokenSource* tokens, std::string client_id);
 
   // To the broker at `to`, or to any: bootstrap servers in turn, beginning with the one that answered last.
   template <typename Request>
@@ -58,7 +61,7 @@ class ClusterClient {
   absl::StatusOr<BrokerConnection*> ConnectionTo(const BrokerAddress& to, const IoLimit& limit);
 
   const kafka::ClusterAccess access_;
-  OauthTokenSource* const tokens_;
+  kafka::TokenSource* const tokens_;
   const std::string client_id_;
   const absl::StatusOr<std::vector<BrokerAddress>> bootstrap_;
   size_t next_ = 0;

@@ -1,5 +1,6 @@
 #include "sidecar/group/net/sasl.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/status.h"
@@ -87,8 +88,8 @@ std::string_view MechanismName(kafka::SaslMechanism mechanism) {
   return "";
 }
 
-absl::StatusOr<std::unique_ptr<SaslExchange>> NewSaslExchange(const kafka::SaslAccess& access, OauthTokenSource* tokens,
-                                                              const IoLimit& limit) {
+absl::StatusOr<std::unique_ptr<SaslExchange>> NewSaslExchange(const kafka::SaslAccess& access,
+                                                              kafka::TokenSource* tokens) {
   std::unique_ptr<SaslExchange> exchange;
   switch (access.mechanism) {
     case kafka::SaslMechanism::kPlain:
@@ -102,8 +103,12 @@ absl::StatusOr<std::unique_ptr<SaslExchange>> NewSaslExchange(const kafka::SaslA
       break;
     case kafka::SaslMechanism::kOauthBearer: {
       MS_CHECK(tokens != nullptr);
-      MS_ASSIGN_OR_RETURN(std::string token, tokens->Token(limit));
-      exchange = std::make_unique<BearerExchange>(std::move(token));
+      MS_ASSIGN_OR_RETURN(kafka::Token token, tokens->Get());
+      // RFC 7628: visible ASCII; anything else would end the message it is put into.
+      if (!std::all_of(token.text.begin(), token.text.end(), [](char c) { return c > ' ' && c < 0x7f; })) {
+        return absl::FailedPreconditionError("OAUTHBEARER: the access token has characters that no token may have");
+      }
+      exchange = std::make_unique<BearerExchange>(std::move(token.text));
       break;
     }
   }

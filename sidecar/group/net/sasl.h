@@ -7,8 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/log/kafka/cluster_access.h"
-#include "sidecar/group/net/io_limit.h"
-#include "sidecar/group/net/oauth_token.h"
+#include "common/log/kafka/oauth.h"
 
 namespace millstream::group {
 
@@ -25,9 +24,9 @@ class SaslExchange {
 // "SCRAM-SHA-512"
 std::string_view MechanismName(kafka::SaslMechanism mechanism);
 
-// `tokens` is used for OAUTHBEARER only and may be null otherwise; the token is fetched here, within `limit`.
-absl::StatusOr<std::unique_ptr<SaslExchange>> NewSaslExchange(const kafka::SaslAccess& access, OauthTokenSource* tokens,
-                                                              const IoLimit& limit);
+// `tokens` is used for OAUTHBEARER only and may be null otherwise; the token is got here. Errors are its own.
+absl::StatusOr<std::unique_ptr<SaslExchange>> NewSaslExchange(const kafka::SaslAccess& access,
+                                                              kafka::TokenSource* tokens);
 
 }  // namespace millstream::group
 

@@ -1,8 +1,6 @@
 #include "sidecar/group/net/sasl.h"
 
 #include "absl/strings/escaping.h"
-#include "common/base/strings.h"
-#include "common/http/server.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sidecar/group/net/scram.h"
@@ -11,7 +9,6 @@
 namespace millstream::group {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 using namespace std::string_literals;
 
@@ -64,83 +61,36 @@ TEST(SaslTest, PlainIsOneMessage) {
   access.mechanism = kafka::SaslMechanism::kPlain;
   access.username = "u";
   access.password = "p";
-  auto exchange = *NewSaslExchange(access, nullptr, IoLimit::In(absl::Seconds(1), nullptr));
+  auto exchange = *NewSaslExchange(access, nullptr);
   EXPECT_EQ(*exchange->Start(), "\0u\0p"s);
   EXPECT_FALSE(exchange->done());
   EXPECT_TRUE(exchange->Step("").ok());
   EXPECT_TRUE(exchange->done());
 }
 
-// A token endpoint that answers as told and remembers what it was asked.
-class TokenEndpointTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    auto server = http::Server::Start(http::ServerOptions(), [this](http::Request request, http::Responder respond) {
-      ++asked_;
-      last_ = std::move(request);
-      respond(answer_);
-    });
-    ASSERT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
-    access_.mechanism = kafka::SaslMechanism::kOauthBearer;
-    access_.token_endpoint = StrCat("http://127.0.0.1:", server_->port(), "/token");
-    access_.client_id = "me:1";
-    access_.client_secret = "s/1";
-    access_.scope = "kafka read";
-  }
-  IoLimit Limit() { return IoLimit::In(absl::Seconds(10), nullptr); }
-
-  http::Response answer_;
-  http::Request last_;
-  int asked_ = 0;
-  kafka::SaslAccess access_;
-  std::unique_ptr<http::Server> server_;
+struct FixedToken : kafka::TokenSource {
+  absl::StatusOr<kafka::Token> Get() override { return token; }
+  absl::StatusOr<kafka::Token> token;
 };
 
-TEST_F(TokenEndpointTest, ATokenIsAskedForAndKept) {
-  answer_.body = R"({"access_token":"abc.def","token_type":"Bearer","expires_in":300})";
-  OauthTokenSource tokens(access_);
-  auto exchange = NewSaslExchange(access_, &tokens, Limit());
-  ASSERT_TRUE(exchange.ok()) << exchange.status();
-  EXPECT_EQ(*(*exchange)->Start(), "n,,\1auth=Bearer abc.def\1\1");
-  EXPECT_EQ(last_.method, "POST");
-  EXPECT_EQ(last_.body, "grant_type=client_credentials&scope=kafka%20read");
-  std::string authorization;
-  for (const auto& [name, value] : last_.headers) {
-    if (name == "Authorization") authorization = value;
-  }
-  EXPECT_EQ(authorization, "Basic " + Base64Encode("me%3A1:s%2F1"));
-  EXPECT_EQ(*tokens.Token(Limit()), "abc.def");
-  EXPECT_EQ(asked_, 1);
+TEST(SaslTest, ABearerTokenIsSentAndARefusalEndsTheExchange) {
+  kafka::SaslAccess access;
+  access.mechanism = kafka::SaslMechanism::kOauthBearer;
+  FixedToken tokens;
+  tokens.token = kafka::Token{.text = "abc.def", .principal = "", .expires = absl::InfiniteFuture()};
+  auto exchange = *NewSaslExchange(access, &tokens);
+  EXPECT_EQ(*exchange->Start(), "n,,\1auth=Bearer abc.def\1\1");
   // A refusal is answered with one byte; the broker then says its error.
-  EXPECT_EQ(*(*exchange)->Step(R"({"status":"invalid_token"})"), "\1");
-  EXPECT_TRUE(absl::IsUnauthenticated((*exchange)->Step("{}").status()));
-}
+  EXPECT_EQ(*exchange->Step(R"({"status":"invalid_token"})"), "\1");
+  EXPECT_TRUE(absl::IsUnauthenticated(exchange->Step("{}").status()));
+  exchange = *NewSaslExchange(access, &tokens);
+  EXPECT_TRUE(exchange->Step("").ok());
+  EXPECT_TRUE(exchange->done());
 
-TEST_F(TokenEndpointTest, AnExpiredTokenIsAskedForAgain) {
-  answer_.body = R"({"access_token":"abc","expires_in":0})";
-  OauthTokenSource tokens(access_);
-  EXPECT_TRUE(tokens.Token(Limit()).ok());
-  EXPECT_TRUE(tokens.Token(Limit()).ok());
-  EXPECT_EQ(asked_, 2);
-}
-
-TEST_F(TokenEndpointTest, WhatIsNoTokenIsNamed) {
-  OauthTokenSource tokens(access_);
-  answer_.status = 401;
-  answer_.body = R"({"error":"invalid_client"})";
-  absl::Status status = tokens.Token(Limit()).status();
-  EXPECT_TRUE(absl::IsUnauthenticated(status));
-  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("401 invalid_client"), HasSubstr("/token")));
-  answer_.status = 503;
-  answer_.body = "<html>";
-  EXPECT_TRUE(absl::IsUnavailable(tokens.Token(Limit()).status()));
-  answer_.status = 200;
-  for (const std::string& body :
-       {"<html>"s, "{}"s, R"({"access_token":7})"s, R"({"access_token":"a\u0001b"})"s, "[]"s}) {
-    answer_.body = body;
-    EXPECT_TRUE(absl::IsFailedPrecondition(tokens.Token(Limit()).status())) << body;
-  }
+  tokens.token->text = "a\1b";
+  EXPECT_TRUE(absl::IsFailedPrecondition(NewSaslExchange(access, &tokens).status()));
+  tokens.token = absl::UnavailableError("no endpoint");
+  EXPECT_TRUE(absl::IsUnavailable(NewSaslExchange(access, &tokens).status()));
 }
 
 }  // namespace
