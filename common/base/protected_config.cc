@@ -49,6 +49,8 @@ constexpr ProtectedProperty kProperties[] = {
     {"produce.offset.report", "", kAcknowledged},
     {"isolation.level", "guarantee", "inputs and changelogs are read without aborted records"},
     {"check.crcs", "", "damaged records are always refused"},
+    {"socket.max.fails", "",
+     "a connection ends with its first request that is not answered: that is how the log hears of it"},
     {"message.timeout.ms", "transaction.timeout", kDeadlines},
     {"delivery.timeout.ms", "transaction.timeout", kDeadlines},
     {"message.send.max.retries", "", kDeadlines},
@@ -56,6 +58,7 @@ constexpr ProtectedProperty kProperties[] = {
     {"partitioner", "outputs[].partitioner", "partitions are chosen before librdkafka sees a record"},
     {"allow.auto.create.topics", "outputs[].create", "a topic made by accident has the wrong partitions"},
     {"test.mock.num.brokers", "", "it would talk to brokers that do not exist"},
+    {"test.mock.broker.rtt", "", "it would talk to brokers that do not exist"},
     // Offsets.
     {"enable.auto.commit", "", kOffsets},
     {"enable.auto.offset.store", "", kOffsets},
@@ -68,6 +71,11 @@ constexpr ProtectedProperty kProperties[] = {
     {"queued.min.messages", "", kMemory},
     {"queue.buffering.max.kbytes", "", kMemory},
     {"queue.buffering.max.messages", "", kMemory},
+    {"fetch.max.bytes", "", kMemory},
+    {"fetch.message.max.bytes", "", kMemory},
+    {"max.partition.fetch.bytes", "", kMemory},
+    {"message.max.bytes", "", "what a record may take is the topic's to say (max.message.bytes)"},
+    {"receive.message.max.bytes", "", kMemory},
     // What the group client cannot honour.
     {"api.version.request", "", kVersions},
     {"api.version.request.timeout.ms", "", kVersions},

@@ -26,7 +26,7 @@ TEST(ProtectedConfigTest, WhatPromisesHangOnIsRefused) {
 
 TEST(ProtectedConfigTest, WhatPeopleTuneIsLeftToThem) {
   for (std::string_view name :
-       {"client.rack", "linger.ms", "batch.size", "compression.type", "fetch.max.bytes", "message.max.bytes",
+       {"client.rack", "linger.ms", "batch.size", "compression.type", "fetch.wait.max.ms", "retry.backoff.ms",
         "socket.keepalive.enable", "statistics.interval.ms", "debug", "reconnect.backoff.max.ms", "no.such.property"}) {
     EXPECT_EQ(FindProtectedProperty(name), nullptr) << name;
     EXPECT_TRUE(CheckNotProtected(name).ok()) << name;

@@ -84,7 +84,6 @@ absl::StatusOr<Owned<rd_kafka_event_t>> AdminClient::CallOnce(rd_kafka_admin_op_
   const Owned<rd_kafka_queue_t> queue(rd_kafka_queue_new(get()));
   start(get(), options.get(), queue.get());
   Owned<rd_kafka_event_t> event(rd_kafka_queue_poll(queue.get(), Millis(wait + kAnswerSlack)));
-  rd_kafka_poll(get(), 0);  // nobody else takes what gathers in this client's queue: errors of connections
   const rd_kafka_resp_err_t failed = event ? rd_kafka_event_error(event.get()) : RD_KAFKA_RESP_ERR__TIMED_OUT;
   if (failed == RD_KAFKA_RESP_ERR_NO_ERROR) return event;
   const char* const text = event ? rd_kafka_event_error_string(event.get()) : nullptr;

@@ -62,7 +62,6 @@ absl::StatusOr<std::unique_ptr<Client>> Client::New(std::shared_ptr<const Client
   Owned<rd_kafka_conf_t> conf(rd_kafka_conf_new());
   rd_kafka_conf_set_opaque(conf.get(), state.get());
   rd_kafka_conf_set_log_cb(conf.get(), &Client::OnLog);
-  rd_kafka_conf_set_error_cb(conf.get(), &Client::OnError);
   rd_kafka_conf_set_closesocket_cb(conf.get(), &Client::OnCloseSocket);
   if (spec.sink != nullptr) rd_kafka_conf_set_dr_msg_cb(conf.get(), &Client::OnDelivery);
   if (context->tokens != nullptr) {
@@ -126,7 +125,7 @@ void Client::LogLine(State& state, int level, const char* facility, const char* 
 void Client::OnLog(const rd_kafka_t* client, int level, const char* facility, const char* text) {
   if (client == nullptr) return;
   State& state = *static_cast<State*>(rd_kafka_opaque(client));
-  // Says the same as OnError of a connection, but at once and not when somebody polls.
+  // There is no error callback: it would fill the queue of a client that nobody polls, and says no more than these.
   if (std::string_view(facility) == "FAIL") NoteTrouble(state, text);
   LogLine(state, level, facility, text);
 }
@@ -135,15 +134,6 @@ void Client::NoteTrouble(State& state, std::string text) {
   absl::MutexLock lock(&state.mutex);
   state.trouble = std::move(text);
   state.trouble_at = state.clock->Monotonic();
-}
-
-void Client::OnError(rd_kafka_t*, int error, const char* reason, void* opaque) {
-  State& state = *static_cast<State*>(opaque);
-  const auto code = static_cast<rd_kafka_resp_err_t>(error);
-  // The sum of other errors, which say more.
-  if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
-    NoteTrouble(state, StrCat(reason, " (", rd_kafka_err2name(code), ")"));
-  LogLine(state, /*level=*/4, rd_kafka_err2name(code), reason);
 }
 
 void Client::OnDelivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {

@@ -91,7 +91,6 @@ class Client {
       : context_(std::move(context)), state_(std::move(state)), handle_(handle) {}
 
   static void OnLog(const rd_kafka_t* client, int level, const char* facility, const char* text);
-  static void OnError(rd_kafka_t* client, int error, const char* reason, void* state);
   static void OnDelivery(rd_kafka_t* client, const rd_kafka_message_t* message, void* state);
   static int OnCloseSocket(int socket, void* state);
   static void OnTokenRefresh(rd_kafka_t* client, const char* config, void* state);

@@ -91,6 +91,19 @@ TEST_P(LogContract, IllegalTopicsAreRefused) {
   EXPECT_TRUE(absl::IsNotFound(admin().DescribeTopic(name).status()));
 }
 
+// A broker of Kafka 4 refuses times an hour ahead of its own, unless it is told otherwise.
+TEST_P(LogContract, ATopicForEventTimesTakesAnyTime) {
+  const std::string name = Unique("topic");
+  ASSERT_TRUE(admin().CreateTopic({name, 1, -1, {{"retention.ms", "-1"}}, /*any_timestamp=*/true}).ok());
+  const TopicPartition tp{name, Partition(0)};
+  ExpectEnd(tp, Isolation::kReadUncommitted, 0);
+  const int64_t far_ahead = SystemClock().WallMillis() + int64_t{1000} * 86'400'000;
+  WritePlain({To(tp, "k", "past", 1), To(tp, "k", "future", far_ahead)});
+  const std::vector<Record> records = ReadAll(tp);
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[1].timestamp_ms, far_ahead);
+}
+
 TEST_P(LogContract, AppendingToAnUnknownTopicFails) {
   const auto writer = MakeWriter(Unique("writer"));
   ASSERT_TRUE(writer->Begin().ok());
