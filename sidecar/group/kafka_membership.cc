@@ -69,6 +69,7 @@ MemberOptions MemberOptionsOf(const KafkaMembershipOptions& options) {
   result.rebalance_timeout = options.rebalance_timeout;
   result.seed = RandomSeed();
   result.positions = options.positions;
+  result.alive = options.alive;
   return result;
 }
 

@@ -35,6 +35,9 @@ struct KafkaMembershipOptions {
   std::vector<std::string> transactional_ids;              // of this process's writers
   // State on disk, asked for at every join, on the membership's thread: must not block. May be empty.
   std::function<std::vector<RestoredPosition>()> positions;
+  // Asked before every heartbeat, on the same thread; false: none is sent, so that an engine that hangs loses its tasks
+  // to others. May be empty.
+  std::function<bool()> alive;
   const Clock* clock = &SystemClock();  // for waiting; connections use the system's clock
   MetricsRegistry* metrics = nullptr;   // may be null
 };

@@ -437,6 +437,10 @@ bool Member::Beats() const {
 
 void Member::AdvanceHeartbeat() {
   if (!Beats() || heartbeat_call_ || now_ < next_heartbeat_) return;
+  if (options_.alive && !options_.alive()) {
+    next_heartbeat_ = now_ + options_.heartbeat_interval;
+    return;
+  }
   wire::HeartbeatRequest request;
   request.group = options_.group;
   request.generation = generation_.value();

@@ -36,6 +36,7 @@ struct MemberOptions {
   absl::Duration rebalance_timeout = absl::Seconds(60);
   uint64_t seed = 0;                                         // of the backoff's jitter
   std::function<std::vector<RestoredPosition>()> positions;  // may be empty
+  std::function<bool()> alive;                               // may be empty; false: no heartbeat is sent
 };
 
 // A member of a group as a step function: events in, actions out; no thread, no I/O, no clock of its own. What it does
@@ -57,8 +58,11 @@ class Member {
   // When TimePassed is wanted at the latest; nullopt: nothing is waiting.
   std::optional<absl::Duration> NextDeadline() const;
 
-  // Of the newest assignment; empty if this member was not given it (a large group).
-  const Roster& roster() const { return roster_; }
+  // Of the generation it is in; empty if it is in none, or was not given it (a large group).
+  const Roster& roster() const {
+    static const Roster kNone;
+    return has_token_ ? roster_ : kNone;
+  }
   Generation generation() const { return generation_; }
   bool leads() const { return leads_; }
 

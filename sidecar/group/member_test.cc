@@ -382,6 +382,21 @@ TEST(MemberTest, ALeaderWhoseGenerationIsOverEndsNobodysTransactions) {
   script.Call<wire::JoinGroupRequest>();
 }
 
+TEST(MemberTest, AHangingEngineSendsNoHeartbeat) {
+  bool alive = true;
+  MemberOptions options = Options();
+  options.alive = [&alive] { return alive; };
+  Script script(options);
+  script.Stable(1, Tasks({0}));
+  script.Refuse<wire::HeartbeatRequest>(ErrorCode::kNone);
+  alive = false;
+  for (int i = 0; i < 10; ++i) script.Pass(absl::Milliseconds(500));
+  EXPECT_THAT(script.actions(), IsEmpty());
+  alive = true;
+  script.Refuse<wire::HeartbeatRequest>(ErrorCode::kUnknownMemberId);
+  EXPECT_TRUE(script.Take<TellLost>().has_value());
+}
+
 TEST(MemberTest, TheRestartedLeaderJoinsOnceMore) {
   const std::string former = "pod-1-01234567-89ab-cdef-0123-456789abcdef";
   Script script(Options("pod-1"));
