@@ -112,12 +112,13 @@ absl::Status EmbeddedAdmin::SetGroupOffsets(const std::string& group,
   }
   for (const OffsetChange& change : changes) PutGroupOffset(group, change.partition, change.offset, &set);
   MS_RETURN_IF_ERROR(core_->storage->Write(set));
-  MS_RETURN_IF_ERROR(core_->storage->Sync());
-  absl::MutexLock state_lock(&core_->state_mutex);
-  core_->groups.Restore(group, core_->groups.generation(group));
-  core_->groups.MarkWritten(changes);
-  core_->groups.Apply(changes);
-  return absl::OkStatus();
+  {
+    absl::MutexLock state_lock(&core_->state_mutex);
+    core_->groups.Restore(group, core_->groups.generation(group));
+    core_->groups.MarkWritten(changes);
+    core_->groups.Apply(changes);
+  }
+  return core_->storage->Sync();
 }
 
 absl::StatusOr<std::vector<GroupInfo>> EmbeddedAdmin::ListGroups() {
@@ -141,10 +142,11 @@ absl::Status EmbeddedAdmin::DeleteGroup(const std::string& group) {
   }
   embedded::DeleteGroup(group, &set);
   MS_RETURN_IF_ERROR(core_->storage->Write(set));
-  MS_RETURN_IF_ERROR(core_->storage->Sync());
-  absl::MutexLock state_lock(&core_->state_mutex);
-  core_->groups.Remove(group);
-  return absl::OkStatus();
+  {
+    absl::MutexLock state_lock(&core_->state_mutex);
+    core_->groups.Remove(group);
+  }
+  return core_->storage->Sync();
 }
 
 }  // namespace millstream::log::embedded

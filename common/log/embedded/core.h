@@ -54,7 +54,8 @@ struct Producer {
 //   write_mutex  gives appends their order: held while offsets are taken and the write is made (no sync)
 //   state_mutex  guards everything in memory; never held during I/O. Readers take no other lock
 //
-// What both locks guard is changed under both, so holding one is enough to read it.
+// What both locks guard is changed under both, so holding one is enough to read it. What is written is in memory before
+// it is synced: if the sync fails it has happened all the same (Storage), and memory must not deny it.
 struct Core {
   Core(const Clock* clock_in, std::unique_ptr<Storage> storage_in) : clock(clock_in), storage(std::move(storage_in)) {}
 

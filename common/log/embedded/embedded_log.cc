@@ -66,9 +66,13 @@ class EmbeddedLogImpl : public EmbeddedLog {
     }
     PutGroup(group, next, &set);
     MS_RETURN_IF_ERROR(core_.storage->Write(set));
+    GroupToken token;
+    {
+      absl::MutexLock state_lock(&core_.state_mutex);
+      token = core_.groups.Join(group, member_id);
+    }
     MS_RETURN_IF_ERROR(core_.storage->Sync());
-    absl::MutexLock state_lock(&core_.state_mutex);
-    return core_.groups.Join(group, member_id);
+    return token;
   }
 
   void LeaveGroup(const GroupToken& token) override {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
@@ -374,6 +375,60 @@ TEST_F(IoErrors, AdminCallsFailWithoutTraces) {
     made = log_->admin().CreateTopic({"u", 1, -1, {}});
   } while (!made.ok() && SystemClock().Monotonic() < until);
   EXPECT_TRUE(made.ok()) << made;
+}
+
+// An error says nothing about whether it has happened; but memory and disk agree on it, now and after a crash.
+TEST_F(IoErrors, AdminCallsWhoseSyncFailedHaveHappened) {
+  MS_CHECK_OK(log_->admin().CreateTopic({"gone", 1, -1, {}}));
+  MS_CHECK_OK(log_->admin().CreateTopic({"kept", 1, -1, {}}));
+  MS_CHECK_OK(log_->admin().SetGroupOffsets("dead", {{{"kept", Partition(0)}, {Offset(1), ""}}}));
+  const auto fail = [&](const std::function<absl::Status()>& call) {
+    const GroupToken token = *log_->JoinGroup("any", "m");  // healed and well
+    log_->LeaveGroup(token);
+    files_->Set(Mode::kSyncsFail);
+    const absl::Status status = call();
+    files_->Set(Mode::kHealthy);
+    const absl::Duration until = SystemClock().Monotonic() + absl::Seconds(20);
+    while (!log_->JoinGroup("any", "m").ok() && SystemClock().Monotonic() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  };
+  fail([&] { return log_->admin().CreateTopic({"new", 1, -1, {}}); });
+  fail([&] { return log_->admin().DeleteTopic("gone"); });
+  fail([&] { return log_->admin().SetGroupOffsets("set", {{{"kept", Partition(0)}, {Offset(7), ""}}}); });
+  fail([&] { return log_->admin().DeleteGroup("dead"); });
+  const auto check = [](EmbeddedLog& log) {
+    std::vector<std::string> topics, groups;
+    const auto listed = log.admin().ListTopics();
+    for (const TopicInfo& topic : *listed) topics.push_back(topic.name);
+    EXPECT_THAT(topics, ElementsAre("kept", "new", "t"));
+    const auto known = log.admin().ListGroups();
+    for (const GroupInfo& group : *known) groups.push_back(group.group);
+    EXPECT_THAT(groups, ElementsAre("any", "set"));
+    const auto offsets = log.admin().StableGroupOffsets("set", {{"kept", Partition(0)}});
+    ASSERT_TRUE(offsets.ok() && offsets->size() == 1);
+    EXPECT_EQ(offsets->begin()->second.next, Offset(7));
+  };
+  check(*log_);
+  TestFolder copy;
+  check(*OpenAfterCrashNow(copy));
+}
+
+TEST_F(IoErrors, APlainFlushThatReturnsOkIsOnTheDisk) {
+  auto plain = log_->NewPlainWriter();
+  ASSERT_TRUE(plain->Append(Records(1)).ok());
+  files_->Set(Mode::kSyncsFail);
+  EXPECT_TRUE(absl::IsUnavailable(plain->Flush().status()));
+  files_->Set(Mode::kHealthy);
+  const absl::Duration until = SystemClock().Monotonic() + absl::Seconds(20);
+  absl::Status flushed;
+  while (!(flushed = plain->Flush().status()).ok() && SystemClock().Monotonic() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(flushed.ok()) << flushed;
+  EXPECT_THAT(Seen(*log_), ElementsAre(1));
+  EXPECT_THAT(SeenAfterCrashNow(), ElementsAre(1));
 }
 
 // Faults come and go at random; what was reported as committed stays, what was reported as aborted never shows up.

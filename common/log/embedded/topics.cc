@@ -76,10 +76,11 @@ absl::Status CreateTopic(Core& core, const TopicSpec& spec) {
   PutCounters(core.counters, &set);
   PutTopic(topic->entry, &set);
   MS_RETURN_IF_ERROR(core.storage->Write(set));
-  MS_RETURN_IF_ERROR(core.storage->Sync());
-  absl::MutexLock state_lock(&core.state_mutex);
-  core.topics[spec.name] = std::move(topic);
-  return absl::OkStatus();
+  {
+    absl::MutexLock state_lock(&core.state_mutex);
+    core.topics[spec.name] = std::move(topic);
+  }
+  return core.storage->Sync();
 }
 
 absl::Status DeleteTopic(Core& core, const std::string& name) {
@@ -108,16 +109,17 @@ absl::Status DeleteTopic(Core& core, const std::string& name) {
   }
   for (const auto& [group, partition] : offsets) DeleteGroupOffset(group, partition, &set);
   MS_RETURN_IF_ERROR(core.storage->Write(set));
-  MS_RETURN_IF_ERROR(core.storage->Sync());
   core.dead_bytes = std::move(dead_bytes);
-  absl::MutexLock state_lock(&core.state_mutex);
-  core.topics.erase(name);
-  core.groups.DropTopic(name);
-  for (const auto& partition : topic->partitions) {
-    partition->deleted = true;
-    NotifyAll(*partition);
+  {
+    absl::MutexLock state_lock(&core.state_mutex);
+    core.topics.erase(name);
+    core.groups.DropTopic(name);
+    for (const auto& partition : topic->partitions) {
+      partition->deleted = true;
+      NotifyAll(*partition);
+    }
   }
-  return absl::OkStatus();
+  return core.storage->Sync();
 }
 
 TopicInfo Describe(const Topic& topic) {
