@@ -302,8 +302,8 @@ TEST_F(IoErrors, TablesThatFindNoRoom) {
     SCOPED_TRACE(StrCat("round ", round));
     files_->Set(Mode::kTablesFull);
     absl::Status status;
-    for (int i = 0; status.ok() && i < 1000; ++i) {
-      const int number = round * 1000 + i;
+    int number = round * 1000;
+    for (; status.ok() && number < round * 1000 + 1000; ++number) {
       status = Commit(*writer, number);
       if (status.ok()) committed.insert(number);
     }
@@ -313,6 +313,8 @@ TEST_F(IoErrors, TablesThatFindNoRoom) {
     EXPECT_EQ(Seen(*log_), committed);  // also while it could not be opened to be written
     files_->Set(Mode::kHealthy);
     writer = Writer();
+    // The marker of the last one may have been written before the table failed.
+    if (IsOutcomeUnknown(status) && Seen(*log_).contains(number - 1)) committed.insert(number - 1);
     EXPECT_EQ(Seen(*log_), committed);
   }
   EXPECT_EQ(SeenAfterCrashNow(), committed);
