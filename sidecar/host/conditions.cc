@@ -26,8 +26,8 @@ void AddTasks(const engine::EngineStatus& engine, std::vector<Condition>* condit
   for (const engine::TaskStatus& task : engine.tasks) {
     if (task.error.empty()) continue;
     if (task.state == engine::TaskStatus::State::kStopped) {
-      conditions->push_back({ReasonOf(task.error, "TaskStopped"),
-                             StrCat("task ", task.task.value(), " is stopped: ", task.error)});
+      conditions->push_back(
+          {ReasonOf(task.error, "TaskStopped"), StrCat("task ", task.task.value(), " is stopped: ", task.error)});
     } else if (task.state == engine::TaskStatus::State::kOpening) {
       conditions->push_back({ReasonOf(task.error, "RestoreFailed"), StrCat(task.error, "; tried again")});
     }
@@ -54,13 +54,17 @@ void AddCommits(const ConditionSources& sources, std::vector<Condition>* conditi
                                   "; tried again every few seconds")});
   }
   const bool denied = absl::IsPermissionDenied(engine.abort_cause);
-  if (engine.aborts_in_a_row >= (denied ? 1 : kManyAborts)) {
-    conditions->push_back(
-        {denied ? "AccessDenied" : "CommitsFail",
-         StrCat("nothing is committed: the last ", engine.aborts_in_a_row,
-                engine.aborts_in_a_row == 1 ? " transaction was aborted: " : " transactions were aborted: ",
-                Text(engine.abort_cause), "; tried again every few seconds")});
+  if (engine.aborts_in_a_row < (denied ? 1 : kManyAborts)) return;
+  std::string message =
+      StrCat("nothing is committed: the last ", engine.aborts_in_a_row,
+             engine.aborts_in_a_row == 1 ? " transaction was aborted: " : " transactions were aborted: ",
+             Text(engine.abort_cause));
+  if (denied && message.find("TOPIC_AUTHORIZATION") != std::string::npos) {
+    StrAppend(&message, "; it writes to");
+    for (const std::string& topic : sources.writes_to)
+      StrAppend(&message, topic == sources.writes_to.front() ? " " : ", ", topic);
   }
+  conditions->push_back({denied ? "AccessDenied" : "CommitsFail", StrCat(message, "; tried again every few seconds")});
 }
 
 void AddWorker(const ConditionSources& sources, std::vector<Condition>* conditions) {

@@ -35,9 +35,10 @@ struct Condition {
 // What conditions are made from.
 struct ConditionSources {
   const engine::EngineStatus* engine = nullptr;
-  int stuck_calls = 0;          // of the log, that did not come back
-  absl::Status membership;      // why this process is not a member of its group; OK: it is, or does not want to be
+  int stuck_calls = 0;      // of the log, that did not come back
+  absl::Status membership;  // why this process is not a member of its group; OK: it is, or does not want to be
   std::string group;
+  std::vector<std::string> writes_to;  // topics: brokers refuse a transaction without saying which of them they mean
   std::optional<absl::Duration> worker_away;  // since when there is no worker
   absl::Duration worker_patience;             // from when on that is worth a word
   std::string worker_error, socket_path;

@@ -35,8 +35,8 @@ TEST_F(ConditionsTest, WellMeansNone) {
 }
 
 TEST_F(ConditionsTest, TheReasonOfAStoppedTaskIsInItsError) {
-  engine_.tasks.push_back({.task = TaskId(2), .state = engine::TaskStatus::State::kStopped, .error = "OffsetsLost: gone",
-                           .inputs = {}});
+  engine_.tasks.push_back(
+      {.task = TaskId(2), .state = engine::TaskStatus::State::kStopped, .error = "OffsetsLost: gone", .inputs = {}});
   EXPECT_EQ(Only().reason, "OffsetsLost");
   engine_.tasks[0].error = "record in-2 offset 7 failed";
   EXPECT_EQ(Only().reason, "TaskStopped");
@@ -65,8 +65,10 @@ TEST_F(ConditionsTest, AMissingRightIsOneKindOfConditionWhereverItShows) {
   engine_.commits_wait = false;
 
   engine_.aborts_in_a_row = 1;
-  engine_.abort_cause = absl::PermissionDeniedError("no Write on the topic");
+  engine_.abort_cause = absl::PermissionDeniedError("refused (TOPIC_AUTHORIZATION_FAILED)");
+  sources_.writes_to = {"out", "g-s-changelog"};
   EXPECT_EQ(Only().reason, "AccessDenied");
+  EXPECT_THAT(Only().message, HasSubstr("it writes to out, g-s-changelog"));
 }
 
 TEST_F(ConditionsTest, AFewAbortsAreNoNews) {

@@ -345,6 +345,9 @@ std::vector<Condition> SidecarImpl::Conditions(const engine::EngineStatus& statu
   sources.engine = &status;
   sources.stuck_calls = writers_.stuck();
   sources.group = options_.spec.group;
+  for (const KnownTopic& known : options_.topics.known) {
+    if (known.role != KnownTopic::Role::kInput) sources.writes_to.push_back(known.topic);
+  }
   {
     absl::MutexLock lock(&group_mutex_);
     sources.membership = ended_;
