@@ -20,7 +20,8 @@ int RunCommandLine(int argc, char** argv) {
   app.footer(
       "Exit codes: 0 done; 1 failed, the reason is on standard error; 2 wrong arguments; 130 aborted by a second "
       "Ctrl-C.\n"
-      "MILLSTREAM_DATA is the default of --data.\n\n"
+      "MILLSTREAM_DATA, MILLSTREAM_KAFKA, MILLSTREAM_KAFKA_CONFIG and MILLSTREAM_SECRETS are the defaults of --data, "
+      "--kafka, --kafka-config and --secrets.\n\n"
       "Begin here:\n"
       "  millstream init hello\n"
       "  cd hello && millstream run -f processor.yaml -- python app.py\n"
@@ -35,6 +36,10 @@ int RunCommandLine(int argc, char** argv) {
   RegisterTopics(&app, &context);
   RegisterTasks(&app, &context);
   RegisterConform(&app, &context);
+  RegisterLag(&app, &context);
+  RegisterDeadLetters(&app, &context);
+  RegisterReset(&app, &context);
+  RegisterAdopt(&app, &context);
   RegisterCompletion(&app, &context);
   RegisterVersion(&app, &context);
   app.set_version_flag("--version", "millstream " MILLSTREAM_VERSION);

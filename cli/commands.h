@@ -16,6 +16,10 @@ void RegisterState(CLI::App* app, Context* context);
 void RegisterTasks(CLI::App* app, Context* context);
 void RegisterTopics(CLI::App* app, Context* context);
 void RegisterConform(CLI::App* app, Context* context);
+void RegisterLag(CLI::App* app, Context* context);
+void RegisterReset(CLI::App* app, Context* context);
+void RegisterDeadLetters(CLI::App* app, Context* context);
+void RegisterAdopt(CLI::App* app, Context* context);
 void RegisterCompletion(CLI::App* app, Context* context);
 void RegisterVersion(CLI::App* app, Context* context);
 

@@ -240,7 +240,7 @@ void RegisterConsume(CLI::App* app, Context* context) {
         ->capture_default_str()
         ->type_name(kByteFormatWords);
   }
-  context->AddDataOption(command);
+  context->AddLogOptions(command, Context::ManifestFlag::kLong);
   command->footer(
       "Examples:\n"
       "  millstream consume customer-totals --follow\n"

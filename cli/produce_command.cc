@@ -1,5 +1,6 @@
 #include <iostream>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -11,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "common/log/partitioner.h"
+#include "common/spec/manifest.h"
 
 namespace millstream::cli {
 namespace {
@@ -24,8 +26,8 @@ struct ProduceOptions {
   bool has_null_text = false;
   std::vector<std::string> headers;
   int partition = -1;
-  int partitions = 4;
-  std::string partitioner = "murmur2";
+  std::optional<int> partitions;
+  std::string partitioner;  // empty: as the manifest declares, else murmur2
   bool skip_bad = false;
 };
 
@@ -48,11 +50,19 @@ absl::StatusOr<Headers> ParseHeaders(const std::vector<std::string>& pairs) {
   return headers;
 }
 
-// The topic's partition count; the topic is made if it is not there.
-absl::StatusOr<int> EnsureTopic(LogAccess* access, const std::string& topic, int partitions) {
+constexpr int kDefaultPartitions = 4;
+
+// The topic's partition count; the topic is made if it is not there. On a Kafka, which others use, only when asked for.
+absl::StatusOr<int> EnsureTopic(LogAccess* access, const Context& context, const ProduceOptions& options) {
+  const std::string& topic = options.topic;
   absl::StatusOr<TopicDetail> detail = access->DescribeTopic(topic);
   if (detail.ok()) return detail->info.partitions;
   if (!absl::IsNotFound(detail.status())) return detail.status();
+  if (context.OnKafka() && !options.partitions.has_value()) {
+    return absl::NotFoundError(StrCat("there is no topic ", topic, " at ", access->Holder(),
+                                      "; --partitions N makes it, unless the name is wrong"));
+  }
+  const int partitions = options.partitions.value_or(kDefaultPartitions);
   const absl::Status created = access->CreateTopic({.name = topic, .partitions = partitions, .config = {}});
   if (created.ok()) {
     std::cerr << "topic " << topic << " made with " << partitions << " partitions" << std::endl;
@@ -179,14 +189,36 @@ class Producer {
   absl::Duration flushed_at_ = absl::ZeroDuration();
 };
 
-int Produce(const Context& context, const ProduceOptions& options) {
+// How the producers of the topic hash keys, as the manifest declares it for the input (or output) of that topic.
+absl::StatusOr<std::string> DeclaredPartitioner(const Context& context, const std::string& topic) {
+  spec::Partitioner declared = spec::Partitioner::kMurmur2;
+  if (!context.manifest.empty()) {
+    const spec::ParseResult parsed = spec::ValidateFiles({context.manifest});
+    if (!parsed.ok()) return absl::InvalidArgumentError(spec::ToText(parsed.diagnostics));
+    for (const spec::Manifest& manifest : parsed.manifests) {
+      for (const spec::OutputSpec& output : manifest.processor.outputs)
+        if (output.topic == topic) declared = output.partitioner;
+      for (const spec::InputSpec& input : manifest.processor.inputs)
+        if (input.topic == topic) declared = input.partitioner;
+    }
+  }
+  if (declared == spec::Partitioner::kCrc32) return "crc32";
+  return declared == spec::Partitioner::kFnv1a ? "fnv1a" : "murmur2";
+}
+
+int Produce(const Context& context, ProduceOptions options) {
+  if (options.partitioner.empty()) {
+    absl::StatusOr<std::string> declared = DeclaredPartitioner(context, options.topic);
+    if (!declared.ok()) return context.Fail(declared.status());
+    options.partitioner = *std::move(declared);
+  }
   const absl::StatusOr<Headers> headers = ParseHeaders(options.headers);
   if (!headers.ok()) return context.Misuse(std::string(headers.status().message()));
   absl::StatusOr<LineReader> lines = LineReader::Open(options.file);
   if (!lines.ok()) return context.Fail(lines.status());
   absl::StatusOr<std::unique_ptr<LogAccess>> access = context.Open("produce", true);
   if (!access.ok()) return context.Fail(access.status());
-  const absl::StatusOr<int> partitions = EnsureTopic(access->get(), options.topic, options.partitions);
+  const absl::StatusOr<int> partitions = EnsureTopic(access->get(), context, options);
   if (!partitions.ok()) return context.Fail(partitions.status());
   if (options.partition >= *partitions) {
     return context.Fail(absl::InvalidArgumentError(
@@ -224,7 +256,8 @@ int Produce(const Context& context, const ProduceOptions& options) {
 void RegisterProduce(CLI::App* app, Context* context) {
   auto options = std::make_shared<ProduceOptions>();
   CLI::App* command = app->add_subcommand("produce", "Write records to a topic, from a file or standard input");
-  command->add_option("topic", options->topic, "Topic; made if it is not there")->required();
+  command->add_option("topic", options->topic, "Topic; made if it is not there (on Kafka: with --partitions)")
+      ->required();
   command->add_option("file", options->file, "File to read; - is standard input")->capture_default_str();
   const std::map<std::string, InputFormat> formats = {{"json", InputFormat::kJson},
                                                       {"csv", InputFormat::kCsv},
@@ -267,15 +300,19 @@ void RegisterProduce(CLI::App* app, Context* context) {
       ->add_option("-p,--partition", options->partition,
                    "Write everything to this partition; default: by the key's hash")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--partitioner", options->partitioner, "How keys are hashed")
+  command
+      ->add_option(
+          "--partitioner", options->partitioner,
+          "How keys are hashed: murmur2 as the Java client, crc32 as librdkafka, fnv1a as Sarama, bit for bit; "
+          "default: as the manifest declares for the topic, else murmur2")
       ->check(CLI::IsMember({"murmur2", "crc32", "fnv1a"}))
-      ->capture_default_str()
       ->type_name("murmur2|crc32|fnv1a");
-  command->add_option("--partitions", options->partitions, "Partitions of a topic that has to be made")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
+  command
+      ->add_option("--partitions", options->partitions,
+                   "Partitions of a topic that has to be made; default: 4. On Kafka a topic is made only with this")
+      ->check(CLI::Range(1, 10000));
   command->add_flag("--skip-bad", options->skip_bad, "Pass over lines that cannot be read instead of ending there");
-  context->AddDataOption(command);
+  context->AddLogOptions(command, Context::ManifestFlag::kLong);
   context->AddOutputOption(command);
   command->footer(
       "Examples:\n"

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "CLI/CLI.hpp"
+#include "cli/access/http_state.h"
 #include "cli/commands.h"
 #include "cli/text_format.h"
 #include "common/base/status.h"
@@ -16,6 +17,7 @@ struct StateOptions {
   std::string key;
   std::optional<std::string> from, to, prefix;
   std::string key_format = "utf8", value_format = "auto";
+  std::string url;
 };
 
 std::string RowJson(const StateRow& row, ByteFormat key_format, ByteFormat value_format) {
@@ -23,14 +25,41 @@ std::string RowJson(const StateRow& row, ByteFormat key_format, ByteFormat value
                 ",\"task\":", row.task, "}");
 }
 
+// Where state is asked for: a running sidecar, Kafka's changelogs, or the data folder, whoever holds it.
+class Source {
+ public:
+  static absl::StatusOr<Source> Open(const Context& context, const StateOptions& options) {
+    Source source;
+    if (!options.url.empty()) {
+      source.http_ = NewHttpState(options.url);
+      return source;
+    }
+    if (context.OnKafka() && !context.json)
+      std::cerr << "reading the changelog topic: committed state, whether the processor runs or not" << std::endl;
+    MS_ASSIGN_OR_RETURN(source.access_, context.Open("state", false));
+    return source;
+  }
+  absl::StatusOr<StateRow> Get(const StateQuery& query) {
+    return http_ != nullptr ? http_->GetState(query) : access_->GetState(query);
+  }
+  absl::StatusOr<std::vector<StateRow>> Scan(const StateQuery& query) {
+    return http_ != nullptr ? http_->ScanState(query) : access_->ScanState(query);
+  }
+
+ private:
+  std::unique_ptr<ProcessorBackend> http_;
+  std::unique_ptr<LogAccess> access_;
+};
+
 int Get(const Context& context, StateOptions options) {
   const ByteFormat key_format = *ParseByteFormat(options.key_format);
   absl::StatusOr<Bytes> key = FromText(options.key, key_format);
   if (!key.ok()) return context.Misuse(std::string(key.status().message()));
   options.query.key = *std::move(key);
-  absl::StatusOr<std::unique_ptr<LogAccess>> access = context.Open("state", false);
-  if (!access.ok()) return context.Fail(access.status());
-  const absl::StatusOr<StateRow> row = (*access)->GetState(options.query);
+  options.query.processor = context.processor;
+  absl::StatusOr<Source> source = Source::Open(context, options);
+  if (!source.ok()) return context.Fail(source.status());
+  const absl::StatusOr<StateRow> row = source->Get(options.query);
   if (!row.ok()) return context.Fail(row.status());
   const ByteFormat value_format = *ParseByteFormat(options.value_format);
   std::cout << (context.json ? RowJson(*row, key_format, value_format) : ToPlainText(row->value, value_format))
@@ -56,11 +85,12 @@ int Scan(const Context& context, StateOptions options) {
   const ByteFormat key_format = *ParseByteFormat(options.key_format);
   if (const absl::Status range = ResolveRange(&options, key_format); !range.ok())
     return context.Misuse(std::string(range.message()));
-  absl::StatusOr<std::unique_ptr<LogAccess>> access = context.Open("state", false);
-  if (!access.ok()) return context.Fail(access.status());
+  options.query.processor = context.processor;
+  absl::StatusOr<Source> source = Source::Open(context, options);
+  if (!source.ok()) return context.Fail(source.status());
   const size_t wanted = options.query.limit;
   ++options.query.limit;  // one more tells whether there are more
-  const absl::StatusOr<std::vector<StateRow>> rows = (*access)->ScanState(options.query);
+  const absl::StatusOr<std::vector<StateRow>> rows = source->Scan(options.query);
   if (!rows.ok()) return context.Fail(rows.status());
   const ByteFormat value_format = *ParseByteFormat(options.value_format);
   std::vector<std::vector<std::string>> table = {{"KEY", "VALUE", "TASK"}};
@@ -86,7 +116,8 @@ void RegisterState(CLI::App* app, Context* context) {
   group->require_subcommand(1);
   group->footer(
       "Examples:\n  millstream state get totals alice\n  millstream state scan totals --prefix a --limit 20 -o json\n"
-      "  millstream state get totals 42 --key-format int64");
+      "  millstream state get totals 42 --key-format int64\n"
+      "  millstream state get totals alice -f processor.yaml --kafka localhost:9092");
 
   auto options = std::make_shared<StateOptions>();
   CLI::App* get = group->add_subcommand("get", "The committed value of one key");
@@ -109,8 +140,6 @@ void RegisterState(CLI::App* app, Context* context) {
   scan->callback([=] { context->selected = [=] { return Scan(*context, *options); }; });
 
   for (CLI::App* command : {get, scan}) {
-    command->add_option("--processor", options->query.processor, "Processor, where the folder has several")
-        ->type_name("NAME");
     command->add_option("--key-format", options->key_format, "How keys are written and shown")
         ->check(CLI::IsMember({"utf8", "json", "hex", "base64", "int64"}))
         ->capture_default_str()
@@ -119,7 +148,11 @@ void RegisterState(CLI::App* app, Context* context) {
         ->check(CLI::IsMember({"auto", "utf8", "json", "hex", "base64", "int64"}))
         ->capture_default_str()
         ->type_name(kByteFormatWords);
-    context->AddDataOption(command);
+    command
+        ->add_option("--url", options->url,
+                     "Ask a running sidecar over HTTP, as http://HOST:PORT; it answers for the tasks it has")
+        ->type_name("URL");
+    context->AddLogOptions(command, Context::ManifestFlag::kShort);
     context->AddOutputOption(command);
   }
 }

@@ -15,6 +15,7 @@ using Json = nlohmann::json;
 struct CreateOptions {
   std::string topic;
   int partitions = 4;
+  int replication_factor = -1;
   std::vector<std::string> config;
   bool if_missing = false;
 };
@@ -46,7 +47,7 @@ int List(const Context& context) {
   if (context.json) {
     std::cout << list.dump() << std::endl;
   } else if (rows.size() == 1) {
-    std::cout << "no topics yet; `millstream produce TOPIC` makes one" << std::endl;
+    std::cout << "no topics yet; `millstream topics create` makes one" << std::endl;
   } else {
     std::cout << Table(rows);
   }
@@ -86,7 +87,10 @@ int Describe(const Context& context, const std::string& topic) {
 }
 
 int Create(const Context& context, const CreateOptions& options) {
-  log::TopicSpec spec{.name = options.topic, .partitions = options.partitions, .config = {}};
+  log::TopicSpec spec{.name = options.topic,
+                      .partitions = options.partitions,
+                      .replication_factor = options.replication_factor,
+                      .config = {}};
   for (const std::string& pair : options.config) {
     const size_t at = pair.find('=');
     if (at == std::string::npos || at == 0) return context.Misuse(StrCat("--config ", pair, ": give it as NAME=VALUE"));
@@ -144,6 +148,10 @@ void RegisterTopics(CLI::App* app, Context* context) {
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   create
+      ->add_option("--replication-factor", options->replication_factor,
+                   "Copies on Kafka; default: the broker's; the embedded log has one")
+      ->check(CLI::Range(1, 32767));
+  create
       ->add_option("-c,--config", options->config,
                    "Configuration as Kafka names it (cleanup.policy, retention.ms, ...), may be repeated")
       ->type_name("NAME=VALUE")
@@ -156,7 +164,7 @@ void RegisterTopics(CLI::App* app, Context* context) {
   remove->callback([=] { context->selected = [=] { return Delete(*context, *topic); }; });
 
   for (CLI::App* command : {list, describe, create, remove}) {
-    context->AddDataOption(command);
+    context->AddLogOptions(command, Context::ManifestFlag::kShort);
     context->AddOutputOption(command);
   }
 }

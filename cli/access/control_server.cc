@@ -120,6 +120,11 @@ class Session {
                                                 params.at("tasks").get<std::vector<int32_t>>()));
       return Json(tasks);
     }
+    if (method == "tool") {
+      MS_ASSIGN_OR_RETURN(std::string answer, access_->RunTool(params.at("tool").get<std::string>(),
+                                                               params.at("request").get<std::string>()));
+      return Json(std::move(answer));
+    }
     return absl::UnimplementedError(
         StrCat("control socket: no method ", method, "; both sides have to be the same version of millstream"));
   }

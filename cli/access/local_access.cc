@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "cli/tools/tool.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 
@@ -113,6 +114,10 @@ absl::StatusOr<std::unique_ptr<RecordSource>> LocalAccess::OpenSource(const Cons
     positions[partition] = start;
   }
   return std::make_unique<LocalSource>(std::move(reader), std::move(positions));
+}
+
+absl::StatusOr<std::string> LocalAccess::RunTool(const std::string& tool, const std::string& request) {
+  return cli::RunTool(log_, tool, request);
 }
 
 }  // namespace millstream::cli

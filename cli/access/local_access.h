@@ -49,6 +49,7 @@ class LocalAccess : public LogAccess {
                                                     const std::vector<int32_t>& tasks) override {
     return processors_->RestartTasks(processor, tasks);
   }
+  absl::StatusOr<std::string> RunTool(const std::string& tool, const std::string& request) override;
 
  private:
   absl::StatusOr<Offset> ResolveStart(const TopicPartition& of, const StartAt& start, log::Isolation isolation);

@@ -105,8 +105,9 @@ struct TaskRow {
   std::string error;     // why it is stopped
 };
 
-// A folder with an embedded log, whoever holds it: this process (LocalAccess) or a running one that is asked over its
-// control socket (RemoteAccess). Thread-compatible; sources and sinks end before it.
+// A log, wherever it is: the embedded one of a folder that this process holds (LocalAccess) or a running one that is
+// asked over its control socket (RemoteAccess), or Kafka (KafkaAccess). Thread-compatible; sources and sinks end before
+// it.
 // Errors: UNAVAILABLE: the process that held the folder has gone; the others are those of log::Admin.
 class LogAccess {
  public:
@@ -133,6 +134,9 @@ class LogAccess {
   // Lets stopped tasks of the named processor (empty: the only one) go on: the given ones, or all of them. Says which.
   virtual absl::StatusOr<std::vector<int32_t>> RestartTasks(const std::string& processor,
                                                             const std::vector<int32_t>& tasks) = 0;
+
+  // Runs one of cli/tools/tool.h where the log is open; request and answer are JSON objects.
+  virtual absl::StatusOr<std::string> RunTool(const std::string& tool, const std::string& request) = 0;
 };
 
 }  // namespace millstream::cli

@@ -42,6 +42,9 @@ class OwnedAccess : public LogAccess {
                                                     const std::vector<int32_t>& tasks) override {
     return access_.RestartTasks(processor, tasks);
   }
+  absl::StatusOr<std::string> RunTool(const std::string& tool, const std::string& request) override {
+    return access_.RunTool(tool, request);
+  }
 
  private:
   std::unique_ptr<host::DataFolder> folder_;

@@ -141,6 +141,11 @@ class RemoteAccess : public LogAccess {
     return Convert<std::vector<int32_t>>([&] { return list.get<std::vector<int32_t>>(); });
   }
 
+  absl::StatusOr<std::string> RunTool(const std::string& tool, const std::string& request) override {
+    MS_ASSIGN_OR_RETURN(const Json answer, Call("tool", {{"tool", tool}, {"request", request}}));
+    return Convert<std::string>([&] { return answer.get<std::string>(); });
+  }
+
  private:
   absl::StatusOr<Json> Call(const std::string& method, const Json& params) {
     MS_RETURN_IF_ERROR(connection_.Send(FrameKind::kCall, call_json::Dump({{"method", method}, {"params", params}})));

@@ -113,10 +113,10 @@ absl::Status DataFolder::RememberProcessor(const spec::Manifest& manifest) {
                     manifest.canonical_json);
 }
 
-std::vector<spec::Manifest> DataFolder::KnownProcessors() const {
+std::vector<spec::Manifest> DataFolder::KnownProcessorsIn(const std::string& path) {
   std::vector<std::string> files;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path_ + "/processors", error)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(path + "/processors", error)) {
     if (entry.path().extension() == ".json") files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());

@@ -41,7 +41,9 @@ class DataFolder {
 
   absl::Status RememberProcessor(const spec::Manifest& manifest);
   // Processors that ran here, by qualified name. A file that no longer parses is left out.
-  std::vector<spec::Manifest> KnownProcessors() const;
+  std::vector<spec::Manifest> KnownProcessors() const { return KnownProcessorsIn(path_); }
+  // The same without holding the folder: files are replaced whole.
+  static std::vector<spec::Manifest> KnownProcessorsIn(const std::string& path);
 
  private:
   DataFolder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}

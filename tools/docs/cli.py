@@ -12,8 +12,8 @@ HEAD = """# The command line
 
 <!-- Written by tools/docs/cli.py from the program's help; do not edit. -->
 
-`millstream` runs processors and looks into what they read, keep and write. `produce`, `consume`, `state` and `topics` work from a second terminal while `run` holds the data folder, and
-without it. The data folder is `.millstream` in the current folder unless `--data` or `MILLSTREAM_DATA` says otherwise. `-o json` gives output for programs, errors included.
+`millstream` runs processors and looks into what they read, keep and write. All commands but `run` work from a second terminal while `run` holds the data folder, and without it; with
+`--kafka` they work on a Kafka cluster ([commands and Kafka](../guides/kafka-commands.md)). The data folder is `.millstream` in the current folder unless `--data` or `MILLSTREAM_DATA` says otherwise. `-o json` gives output for programs, errors included.
 
 | exit code | meaning |
 |---|---|

@@ -1,0 +1,107 @@
+#include "cli/access/changelog_state.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/log/embedded/embedded_log.h"
+#include "common/log/embedded/test_folder.h"
+#include "common/log/partitioner.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace millstream::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ChangelogStateTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    log::EmbeddedLogOptions options;
+    options.directory = folder_.path();
+    log_ = *log::EmbeddedLog::Open(options);
+    ASSERT_TRUE(log_->admin().CreateTopic({.name = "changes", .partitions = 3, .config = {}}).ok());
+    spec_.name = "totals";
+    spec_.inputs.emplace_back();
+    spec_.stores = {{.name = "totals", .changelog = {.enabled = true, .topic = "changes", .config = {}}},
+                    {.name = "cache", .changelog = {.enabled = false, .topic = "", .config = {}}}};
+    state_ = NewChangelogState(log_.get(), spec_);
+  }
+  void Put(const std::string& key, MaybeBytes value) {
+    const auto writer = log_->NewPlainWriter();
+    const Partition partition = log::PartitionOfKey(log::KeyHash::kMurmur2, key, 3);
+    ASSERT_TRUE(
+        writer->Append({{.to = {"changes", partition}, .timestamp_ms = 1, .key = key, .value = value, .headers = {}}})
+            .ok());
+    ASSERT_TRUE(writer->Flush().ok());
+  }
+  StateQuery Query(const std::string& key = "") {
+    StateQuery query;
+    query.store = "totals";
+    query.key = key;
+    return query;
+  }
+  std::vector<std::string> Scanned(const StateQuery& query) {
+    std::vector<std::string> rows;
+    const auto scanned = state_->ScanState(query);
+    EXPECT_TRUE(scanned.ok()) << scanned.status();
+    for (const StateRow& row : *scanned) rows.push_back(row.key + "=" + row.value);
+    return rows;
+  }
+
+  log::embedded::TestFolder folder_;
+  std::unique_ptr<log::EmbeddedLog> log_;
+  spec::StreamProcessorSpec spec_;
+  std::unique_ptr<ProcessorBackend> state_;
+};
+
+TEST_F(ChangelogStateTest, TheLastCommittedValueCounts) {
+  Put("a", "1");
+  Put("a", "2");
+  Put("b", "1");
+  Put("b", std::nullopt);
+  const auto open = log_->NewTransactionalWriter({.transactional_id = "w"});
+  ASSERT_TRUE(open->Init().ok());
+  ASSERT_TRUE(open->Begin().ok());
+  const Partition partition = log::PartitionOfKey(log::KeyHash::kMurmur2, "a", 3);
+  ASSERT_TRUE(
+      open->Append({{.to = {"changes", partition}, .timestamp_ms = 1, .key = "a", .value = "3", .headers = {}}}).ok());
+  ASSERT_TRUE(open->Flush().ok());
+  EXPECT_EQ(state_->GetState(Query("a"))->value, "2");
+  EXPECT_TRUE(absl::IsNotFound(state_->GetState(Query("b")).status()));
+  ASSERT_TRUE(open->Commit().ok());
+  EXPECT_EQ(state_->GetState(Query("a"))->value, "3");
+}
+
+TEST_F(ChangelogStateTest, AScanGoesTaskByTaskInOrderOfKeys) {
+  for (const char* key : {"d", "c", "b", "a"}) Put(key, key);
+  StateQuery query = Query();
+  std::vector<std::string> all = Scanned(query);
+  std::sort(all.begin(), all.end());
+  EXPECT_THAT(all, ElementsAre("a=a", "b=b", "c=c", "d=d"));
+  query.from = "b";
+  query.to = "d";
+  all = Scanned(query);
+  std::sort(all.begin(), all.end());
+  EXPECT_THAT(all, ElementsAre("b=b", "c=c"));
+  query.limit = 1;
+  EXPECT_EQ(Scanned(query).size(), 1u);
+}
+
+TEST_F(ChangelogStateTest, WhatCannotBeAnsweredIsExplained) {
+  StateQuery query = Query("a");
+  query.store = "nothing";
+  EXPECT_THAT(std::string(state_->GetState(query).status().message()), HasSubstr("totals, cache"));
+  query.store = "cache";
+  EXPECT_THAT(std::string(state_->GetState(query).status().message()), HasSubstr("no changelog"));
+  EXPECT_THAT(std::string(NewChangelogState(log_.get(), std::nullopt)->GetState(query).status().message()),
+              HasSubstr("--manifest"));
+  ASSERT_TRUE(log_->admin().DeleteTopic("changes").ok());
+  EXPECT_THAT(std::string(state_->GetState(Query("a")).status().message()), HasSubstr("never run"));
+}
+
+}  // namespace
+}  // namespace millstream::cli
