@@ -54,6 +54,14 @@ std::string Filled(std::string_view text, const std::string& name) {
   return filled;
 }
 
+// What to type in the new folder.
+std::string FirstSteps(std::string_view language, const std::string& name) {
+  if (language == "go") return StrCat("  go mod tidy && go build\n  millstream run -f processor.yaml -- ./", name);
+  if (language == "typescript")
+    return "  npm install && npm run build\n  millstream run -f processor.yaml -- node dist/app.js";
+  return "  pip install -r requirements.txt\n  millstream run -f processor.yaml --watch -- python app.py";
+}
+
 absl::StatusOr<std::vector<std::string>> WriteFiles(const InitOptions& options, const std::string& name) {
   std::vector<std::string> written;
   std::error_code error;
@@ -97,8 +105,7 @@ int Init(const Context& context, const InitOptions& options) {
   std::cout << "\nNext:\n";
   if (fs::absolute(options.directory).lexically_normal() != fs::current_path())
     std::cout << "  cd " << options.directory << "\n";
-  std::cout << "  pip install -r requirements.txt\n  millstream run -f processor.yaml --watch -- python app.py"
-            << std::endl;
+  std::cout << FirstSteps(options.language, name) << std::endl;
   return kExitOk;
 }
 

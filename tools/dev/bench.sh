@@ -5,7 +5,7 @@ set -euo pipefail
 . tools/dev/packages.sh
 . tools/dev/build.sh
 . tools/dev/python.sh
-need_packages build test
+need_packages build test sdk
 build_programs
 use_python
 

@@ -51,6 +51,27 @@ conform typescript sdk/typescript/conformance/profile.yaml node "$SCRATCH/typesc
 
 conform go sdk/go/conformance/profile.yaml "$SCRATCH/go-worker"
 
+# What `millstream init` writes, with the SDKs of this checkout in place of published ones.
+init_go() (
+  set -e
+  "$BUILD/bin/millstream" init "$SCRATCH/init-go" --lang go >/dev/null
+  cd "$SCRATCH/init-go"
+  go mod edit -replace "github.com/millstream/millstream/sdk/go=$ROOT/sdk/go"
+  GOFLAGS="-mod=mod -modcacherw -buildvcs=false" go mod tidy
+  go vet . && go test . && [[ -z $(gofmt -l .) ]]
+)
+init_typescript() (
+  set -e
+  "$BUILD/bin/millstream" init "$SCRATCH/init-ts" --lang typescript >/dev/null
+  cd "$SCRATCH/init-ts"
+  mkdir node_modules
+  ln -s "$SCRATCH/typescript" node_modules/millstream
+  ln -s "$(readlink -f "$SCRATCH/typescript/node_modules")"/{@types,undici-types,typescript} node_modules/
+  node_modules/typescript/bin/tsc && node --test dist/
+)
+run_simple "millstream init --lang go" init_go
+run_simple "millstream init --lang typescript" init_typescript
+
 conform python sdk/python/conformance/profile.yaml python sdk/python/conformance/conformance_worker.py
 conform python-async sdk/python/conformance/profile.yaml python sdk/python/conformance/conformance_worker.py --async
 conform cpp tests/workers/conformance.yaml "$BUILD/bin/conformance_worker"

@@ -1,0 +1,3 @@
+import { app } from "./processor.js";
+
+await app.run();
