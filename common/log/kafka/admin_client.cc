@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "common/log/kafka/errors.h"
+#include "common/log/kafka/properties.h"
 
 namespace millstream::kafka {
 namespace {
@@ -50,7 +51,11 @@ int Millis(absl::Duration duration) {
 absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::New(std::shared_ptr<const ClientContext> context) {
   ClientSpec spec;
   spec.what = "admin";
-  spec.fixed = {{"message.max.bytes", "1000000000"}};
+  // A consumer, although it never consumes: when a broker answers a question about a group's offsets with
+  // NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS, librdkafka 2.8 (rd_kafka_handle_OffsetFetch) tells the client's
+  // own group to look for its coordinator, and crashes where the client has none.
+  spec.type = RD_KAFKA_CONSUMER;
+  spec.fixed = AdminProperties();
   auto client = Client::New(std::move(context), std::move(spec));
   if (!client.ok()) return client.status();
   return std::unique_ptr<AdminClient>(new AdminClient(*std::move(client)));

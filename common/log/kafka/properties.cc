@@ -83,6 +83,15 @@ Properties AccessProperties(const KafkaLogOptions& options) {
   return out;
 }
 
+Properties AdminProperties() {
+  return {
+      {"group.id", "millstream.reader"},  // as readers: it joins nothing and commits nothing
+      {"enable.auto.commit", "false"},
+      {"enable.auto.offset.store", "false"},
+      {"message.max.bytes", "1000"},  // of producers; must not be above fetch.max.bytes
+  };
+}
+
 Properties ReaderProperties(bool read_committed, int64_t max_buffered_bytes) {
   const int64_t buffer = std::max(max_buffered_bytes, kLeastBuffer);
   // Half waits in the queue of all partitions together (they share one, so that this bound is one of the reader); the

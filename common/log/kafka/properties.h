@@ -24,6 +24,8 @@ Properties UserProperties(const ClusterAccess& access);
 // Servers, client id, TLS and SASL. librdkafka never reads a file for these.
 Properties AccessProperties(const KafkaLogOptions& options);
 
+// The client that asks about topics and groups; see AdminClient::New for why it is a consumer.
+Properties AdminProperties();
 // A reader that holds about `max_buffered_bytes`.
 Properties ReaderProperties(bool read_committed, int64_t max_buffered_bytes);
 Properties ProducerDefaults();

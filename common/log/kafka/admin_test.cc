@@ -1,0 +1,59 @@
+// What the admin client makes of answers that a real broker gives only now and then: against librdkafka's own broker in
+// this process.
+#include <gmock/gmock.h>
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
+
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/log/kafka/open.h"
+
+namespace millstream::kafka {
+namespace {
+
+constexpr int16_t kOffsetFetch = 9;  // key of the request (Kafka protocol guide)
+
+class AdminTest : public testing::Test {
+ protected:
+  AdminTest() {
+    char error[256];
+    host_ = rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), error, sizeof(error));
+    MS_CHECK(host_ != nullptr);
+    cluster_ = rd_kafka_mock_cluster_new(host_, 1);
+    MS_CHECK(cluster_ != nullptr);
+    MS_CHECK(rd_kafka_mock_topic_create(cluster_, "t", 2, 1) == RD_KAFKA_RESP_ERR_NO_ERROR);
+    KafkaLogOptions options;
+    options.access.bootstrap_servers = rd_kafka_mock_cluster_bootstraps(cluster_);
+    options.admin_deadline = absl::Seconds(20);
+    auto log = OpenKafkaLog(options);
+    MS_CHECK_OK(log);
+    log_ = *std::move(log);
+  }
+  ~AdminTest() override {
+    log_.reset();
+    rd_kafka_mock_cluster_destroy(cluster_);
+    rd_kafka_destroy(host_);
+  }
+
+  rd_kafka_t* host_ = nullptr;
+  rd_kafka_mock_cluster_t* cluster_ = nullptr;
+  std::unique_ptr<log::Log> log_;
+};
+
+// librdkafka 2.8 crashed here in a client that is no consumer.
+TEST_F(AdminTest, OffsetsOfAGroupWhoseCoordinatorMovesOrLoads) {
+  const std::vector<TopicPartition> partitions = {{"t", Partition(0)}, {"t", Partition(1)}};
+  for (const rd_kafka_resp_err_t error :
+       {RD_KAFKA_RESP_ERR_NOT_COORDINATOR, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS,
+        RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE}) {
+    rd_kafka_mock_push_request_errors(cluster_, kOffsetFetch, 2, error, error);
+    const auto offsets = log_->admin().StableGroupOffsets("g", partitions);
+    ASSERT_TRUE(offsets.ok()) << rd_kafka_err2name(error) << ": " << offsets.status();
+    EXPECT_TRUE(offsets->empty());
+  }
+}
+
+}  // namespace
+}  // namespace millstream::kafka
