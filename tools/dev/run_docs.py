@@ -33,6 +33,11 @@ COMMAND_SECONDS = 120
 STOP_SECONDS = 30
 
 
+def hear_interrupts():
+    """Whoever starts this in the background of a script has Ctrl-C ignored, and that is inherited."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @dataclass
 class Block:
     line: int
@@ -142,7 +147,8 @@ class Document:
         log = self.scratch / f"background-{command.line}.log"
         with log.open("wb") as out:
             process = subprocess.Popen(["bash", "-c", f"exec {command.text}"], cwd=self.folder, env=self.environment,
-                                       stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+                                       stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
+                                       preexec_fn=hear_interrupts)
         self.running.append((command, process, log))
         deadline = time.monotonic() + START_SECONDS
         while True:
