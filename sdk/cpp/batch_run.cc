@@ -30,6 +30,9 @@ std::string Names(const std::vector<Named>& things) {
   return names.empty() ? "none" : names;
 }
 
+// One GET asks for so many keys at most; the values of more may not fit a frame together.
+constexpr size_t kKeysPerGet = 64;
+
 // What an op or output takes in a frame beside its bytes, at most.
 constexpr size_t kEntryBytes = 48;
 constexpr size_t kHeaderBytes = 10;
@@ -235,16 +238,37 @@ BatchRun::Slot* BatchRun::Find(int store, MaybeView other_key) {
 absl::StatusOr<MaybeView> BatchRun::Read(int store, MaybeView other_key) {
   MS_RETURN_IF_ERROR(CheckStore(store, !other_key.has_value()));
   Slot* slot = Find(store, other_key);
-  if (!slot->known) MS_RETURN_IF_ERROR(Fetch(store, other_key.has_value() ? *other_key : *RecordKey(), slot));
+  if (!slot->known) MS_RETURN_IF_ERROR(Fetch(store, {other_key.has_value() ? *other_key : *RecordKey()}, {slot}));
   return slot->value;
 }
 
-absl::Status BatchRun::Fetch(int store, std::string_view key, Slot* slot) {
+absl::StatusOr<std::vector<MaybeView>> BatchRun::ReadMany(int store, const std::vector<std::string_view>& keys) {
+  MS_RETURN_IF_ERROR(CheckStore(store, false));
+  for (const std::string_view key : keys) Find(store, key);  // made first: a new one may move the others
+  std::vector<std::string_view> unknown_keys;
+  std::vector<Slot*> unknown;
+  for (const std::string_view key : keys) {
+    Slot* slot = Find(store, key);
+    if (slot->known || std::find(unknown.begin(), unknown.end(), slot) != unknown.end()) continue;
+    unknown_keys.push_back(key);
+    unknown.push_back(slot);
+    if (unknown.size() < kKeysPerGet) continue;
+    MS_RETURN_IF_ERROR(Fetch(store, std::move(unknown_keys), unknown));
+    unknown_keys.clear();
+    unknown.clear();
+  }
+  if (!unknown.empty()) MS_RETURN_IF_ERROR(Fetch(store, std::move(unknown_keys), unknown));
+  std::vector<MaybeView> values;
+  for (const std::string_view key : keys) values.push_back(Find(store, key)->value);
+  return values;
+}
+
+absl::Status BatchRun::Fetch(int store, std::vector<std::string_view> keys, const std::vector<Slot*>& slots) {
   protocol::Get get;
   get.seq = batch_->seq;
   get.rid = session_->NewRequest();
   get.store = static_cast<uint32_t>(store);
-  get.keys = {key};
+  get.keys = std::move(keys);
   get.new_ops = NewOps();
   auto answer = session_->Ask(protocol::EncodeFrame(get), get.seq, get.rid);
   if (!answer.ok()) return void_ = answer.status();
@@ -253,11 +277,14 @@ absl::Status BatchRun::Fetch(int store, std::string_view key, Slot* slot) {
   if (values->error.has_value() && *values->error == "cancelled")
     return void_ = absl::CancelledError("the batch is void");
   if (values->error.has_value()) return absl::UnavailableError(StrCat("reading state: ", *values->error));
-  if (values->values.size() != 1)
-    return void_ = session_->Refuse(protocol::kBadFrame,
-                                    StrCat("GET of one key was answered with ", values->values.size(), " values"));
-  slot->known = true;
-  slot->value = values->values[0].has_value() ? MaybeView(arena_.Copy(*values->values[0])) : std::nullopt;
+  if (values->values.size() != slots.size())
+    return void_ = session_->Refuse(protocol::kBadFrame, StrCat("GET of ", slots.size(), " keys was answered with ",
+                                                                values->values.size(), " values"));
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const auto& value = values->values[i];
+    slots[i]->known = true;
+    slots[i]->value = value.has_value() ? MaybeView(arena_.Copy(*value)) : std::nullopt;
+  }
   return absl::OkStatus();
 }
 

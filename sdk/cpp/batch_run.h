@@ -38,6 +38,7 @@ class BatchRun {
   MaybeView RecordKey() const;
   int StoreId(std::string_view name);
   absl::StatusOr<MaybeView> Read(int store, MaybeView other_key);
+  absl::StatusOr<std::vector<MaybeView>> ReadMany(int store, const std::vector<std::string_view>& keys);
   absl::Status Write(int store, MaybeView other_key, MaybeView value);
   absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Scan(int store, const ScanOptions& options);
   absl::Status Emit(std::string_view output, MaybeView key, MaybeView value, const EmitOptions& options);
@@ -72,7 +73,8 @@ class BatchRun {
   absl::Status CheckStore(int store, bool needs_record_key);
   // The slot of a key, made if it is new.
   Slot* Find(int store, MaybeView other_key);
-  absl::Status Fetch(int store, std::string_view key, Slot* slot);
+  // Asks for the keys and fills their slots.
+  absl::Status Fetch(int store, std::vector<std::string_view> keys, const std::vector<Slot*>& slots);
   protocol::StateOps NewOps();
   absl::Status FailOutput(absl::Status status);
 

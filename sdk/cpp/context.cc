@@ -23,6 +23,9 @@ absl::Status Context::Emit(std::string_view output, MaybeView key, MaybeView val
 
 absl::StatusOr<MaybeView> Store::Get() { return run_->Read(id_, std::nullopt); }
 absl::StatusOr<MaybeView> Store::Get(std::string_view key) { return run_->Read(id_, key); }
+absl::StatusOr<std::vector<MaybeView>> Store::GetMany(const std::vector<std::string_view>& keys) {
+  return run_->ReadMany(id_, keys);
+}
 absl::Status Store::Put(std::string_view value) { return run_->Write(id_, std::nullopt, value); }
 absl::Status Store::Put(std::string_view key, std::string_view value) { return run_->Write(id_, key, value); }
 absl::Status Store::Delete() { return run_->Write(id_, std::nullopt, std::nullopt); }

@@ -46,6 +46,8 @@ class Store {
  public:
   absl::StatusOr<MaybeView> Get();
   absl::StatusOr<MaybeView> Get(std::string_view key);
+  // The values of several keys, in their order, in as few round trips as possible.
+  absl::StatusOr<std::vector<MaybeView>> GetMany(const std::vector<std::string_view>& keys);
   absl::Status Put(std::string_view value);
   absl::Status Put(std::string_view key, std::string_view value);
   absl::Status Delete();

@@ -97,9 +97,18 @@ absl::Status Get(Context& ctx, worker::Store store, const Words& words) {
   return ctx.Emit("reads", key, value);
 }
 
+absl::Status GetMany(Context& ctx, worker::Store store, const Words& words) {
+  std::vector<std::string> keys;
+  for (size_t i = 2; i < words.size(); ++i) keys.push_back(*Word(words[i]));
+  MS_ASSIGN_OR_RETURN(const std::vector<MaybeView> values, store.GetMany({keys.begin(), keys.end()}));
+  for (size_t i = 0; i < keys.size(); ++i) MS_RETURN_IF_ERROR(ctx.Emit("reads", keys[i], values[i]));
+  return absl::OkStatus();
+}
+
 absl::Status Do(Context& ctx, const Words& words) {
   const std::string& name = words[0];
   if (name == "get") return Get(ctx, ctx.State(words[1]), words);
+  if (name == "get_many") return GetMany(ctx, ctx.State(words[1]), words);
   if (name == "set") {
     return words.size() > 3 ? ctx.State(words[1]).Put(*Word(words[3]), *Word(words[2]))
                             : ctx.State(words[1]).Put(*Word(words[2]));
