@@ -96,7 +96,7 @@ class Security : public testing::Test {
   // A call fails before long, and says why.
   void ExpectFails(const std::string& listener, const std::string& reason) {
     options_.access.bootstrap_servers = Variable(listener);
-    options_.admin_deadline = absl::Seconds(3);
+    options_.admin_deadline = absl::Seconds(6);
     auto opened = OpenKafkaLog(options_);
     ASSERT_TRUE(opened.ok()) << opened.status();
     const auto topics = (*opened)->admin().ListTopics();

@@ -113,7 +113,7 @@ TEST_F(KafkaWriter, CommitsAndTellsOffsets) {
 }
 
 TEST_F(KafkaWriter, ACommitThatIsNotAnsweredIsOfUnknownOutcome) {
-  const auto writer = ReadyWriter(absl::Seconds(2));
+  const auto writer = ReadyWriter(absl::Seconds(6));
   BeginWith(*writer, 2);
   ASSERT_TRUE(writer->Flush().ok());
   rd_kafka_mock_broker_push_request_error_rtts(cluster_, 1, kEndTxn, 1, RD_KAFKA_RESP_ERR_NO_ERROR, 60'000);
@@ -125,7 +125,7 @@ TEST_F(KafkaWriter, ACommitThatIsNotAnsweredIsOfUnknownOutcome) {
 }
 
 TEST_F(KafkaWriter, AnAbortThatIsNotAnsweredIsOfUnknownOutcome) {
-  const auto writer = ReadyWriter(absl::Seconds(2));
+  const auto writer = ReadyWriter(absl::Seconds(6));
   BeginWith(*writer, 2);
   ASSERT_TRUE(writer->Flush().ok());
   rd_kafka_mock_broker_push_request_error_rtts(cluster_, 1, kEndTxn, 1, RD_KAFKA_RESP_ERR_NO_ERROR, 60'000);
@@ -335,7 +335,7 @@ TEST(KafkaOptions, ProtectedAndUnknownPropertiesAreRefused) {
 TEST(KafkaOptions, ACallWithoutABrokerFailsInTimeAndSaysWhy) {
   KafkaLogOptions options;
   options.access.bootstrap_servers = "127.0.0.1:1";
-  options.admin_deadline = absl::Seconds(2);
+  options.admin_deadline = absl::Seconds(5);
   auto log = OpenKafkaLog(options);
   ASSERT_TRUE(log.ok()) << log.status();
   const absl::Status status = (*log)->admin().DescribeTopic("t").status();
