@@ -3,10 +3,8 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "reference" / "cli.md"
+from generated import finish
 
 HEAD = """# The command line
 
@@ -53,15 +51,7 @@ def sections(words):
 
 def main():
     text = HEAD + "\n".join(sections([]))
-    if "--check" in sys.argv[1:]:
-        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-            print("docs/reference/cli.md is not current: run  ./dev shell  and  python tools/docs/cli.py")
-            return 1
-        print("docs/reference/cli.md is current")
-        return 0
-    PAGE.write_text(text, encoding="utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)}, {len(text.splitlines())} lines")
-    return 0
+    return finish("cli.md", text, "./dev shell  and  python tools/docs/cli.py", f"{len(text.splitlines())} lines")
 
 
 if __name__ == "__main__":

@@ -5,14 +5,12 @@ With --check nothing is written; the exit code is 1 when the page is not what wo
 """
 import re
 import sys
-from pathlib import Path
 
 import yaml
+from generated import ROOT, finish
 
-ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "crds" / "streamprocessors.yaml"
 UNSUPPORTED = ROOT / "common" / "spec" / "not_supported_yet.cc"
-PAGE = ROOT / "docs" / "reference" / "manifest.md"
 # Fields that are Kubernetes' own or free; their inside is not listed.
 OPAQUE = {"spec.container": "a core/v1 Container of Kubernetes without `name`",
           "spec.podTemplate": "metadata and spec of a core/v1 PodTemplate, merged into what the operator makes",
@@ -141,15 +139,7 @@ def page():
 
 def main():
     text = page()
-    if "--check" in sys.argv[1:]:
-        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-            print("docs/reference/manifest.md is not current: run  ./dev shell  and  python tools/docs/manifest.py")
-            return 1
-        print("docs/reference/manifest.md is current")
-        return 0
-    PAGE.write_text(text, encoding="utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)}, {len(text.splitlines())} lines")
-    return 0
+    return finish("manifest.md", text, "./dev shell  and  python tools/docs/manifest.py", f"{len(text.splitlines())} lines")
 
 
 if __name__ == "__main__":

@@ -6,10 +6,9 @@ engine's helper functions give every metric of its file the label `processor`.
 """
 import re
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "reference" / "metrics.md"
+from generated import ROOT, finish
+
 CALL = re.compile(r'(\w+)\(\s*"(millstream_[a-z0-9_]+)",\s*((?:"(?:[^"\\]|\\.)*"\s*)+)')
 FOLDERS = {"sidecar/engine": "Processing", "sidecar/server": "Workers", "sidecar/host": "State", "sidecar/store": "State", "common/log/embedded": "Embedded log", "common/log/kafka": "Kafka",
            "common/base": "Process", "cli": "Process", "sidecar": "Process", "common/http": "HTTP"}
@@ -67,15 +66,7 @@ def page():
 
 def main():
     text = page()
-    if "--check" in sys.argv[1:]:
-        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-            print("docs/reference/metrics.md is not current: run  python3 tools/docs/metrics.py")
-            return 1
-        print("docs/reference/metrics.md is current")
-        return 0
-    PAGE.write_text(text, encoding="utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)}, {len(metrics())} metrics")
-    return 0
+    return finish("metrics.md", text, "python3 tools/docs/metrics.py", f"{len(metrics())} metrics")
 
 
 if __name__ == "__main__":
