@@ -12,7 +12,9 @@ namespace {
 
 MaybeBytes Owned(const protocol::MaybeView& view) { return view ? MaybeBytes(std::in_place, *view) : std::nullopt; }
 
-log::KeyHash HashOf(spec::Partitioner partitioner) {
+}  // namespace
+
+log::KeyHash KeyHashOf(spec::Partitioner partitioner) {
   switch (partitioner) {
     case spec::Partitioner::kMurmur2:
       return log::KeyHash::kMurmur2;
@@ -24,13 +26,11 @@ log::KeyHash HashOf(spec::Partitioner partitioner) {
   return log::KeyHash::kMurmur2;
 }
 
-}  // namespace
-
 OutputRouter::OutputRouter(const EngineOptions* options) : options_(options) {
   MS_CHECK(options->output_partitions.size() >= options->spec.outputs.size());
   for (size_t i = 0; i < options->spec.outputs.size(); ++i) {
     MS_CHECK(options->output_partitions[i] > 0);
-    partitioners_.emplace_back(HashOf(options->spec.outputs[i].partitioner), options->output_partitions[i]);
+    partitioners_.emplace_back(KeyHashOf(options->spec.outputs[i].partitioner), options->output_partitions[i]);
   }
 }
 

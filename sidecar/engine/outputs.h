@@ -14,6 +14,9 @@
 
 namespace millstream::engine {
 
+// The manifest's word for the log's.
+log::KeyHash KeyHashOf(spec::Partitioner partitioner);
+
 // What a worker sends out, on its way to topics and partitions. Not thread-safe.
 class OutputRouter {
  public:

@@ -1,20 +1,11 @@
 #include "sidecar/host/key_check.h"
 
 #include "common/base/log_line.h"
+#include "sidecar/engine/outputs.h"
 
 namespace millstream::host {
 
-log::KeyHash HashOf(spec::Partitioner partitioner) {
-  switch (partitioner) {
-    case spec::Partitioner::kMurmur2:
-      return log::KeyHash::kMurmur2;
-    case spec::Partitioner::kCrc32:
-      return log::KeyHash::kCrc32;
-    case spec::Partitioner::kFnv1a:
-      return log::KeyHash::kFnv1a;
-  }
-  return log::KeyHash::kMurmur2;
-}
+log::KeyHash HashOf(spec::Partitioner partitioner) { return engine::KeyHashOf(partitioner); }
 
 KeyCheck::KeyCheck(const std::vector<spec::InputSpec>& inputs, int partitions) : said_(inputs.size()) {
   for (const spec::InputSpec& input : inputs)

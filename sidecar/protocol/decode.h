@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "sidecar/protocol/msgpack_cursor.h"
 
 // Parts that both directions' decoders share. Private to this folder.
@@ -49,6 +51,20 @@ void ReadMap(MsgpackCursor& in, const char* field, ReadField read_field) {
     }
     seen.push_back(key);  // known keys only: a handful
   }
+}
+
+// One frame's payload, all of it. `read_message(in, kind, &fields)` reads what follows the kind; 0 is no kind.
+template <typename Message, typename ReadMessage>
+absl::StatusOr<Message> DecodeWhole(std::string_view payload, ReadMessage read_message) {
+  MsgpackCursor in(payload);
+  uint64_t kind = 0;
+  uint32_t fields = 0;
+  if (!ReadKind(in, &kind, &fields)) return in.status();
+  Message message = read_message(in, kind > 0xff ? 0 : kind, &fields);
+  in.SkipFields(fields);
+  in.ExpectEnd();
+  if (!in.ok()) return in.status();
+  return message;
 }
 
 }  // namespace millstream::protocol::internal

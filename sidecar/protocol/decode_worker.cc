@@ -180,15 +180,7 @@ WorkerMessage ReadMessage(MsgpackCursor& in, uint64_t kind, uint32_t* fields) {
 }  // namespace
 
 absl::StatusOr<WorkerMessage> DecodeWorkerMessage(std::string_view payload) {
-  MsgpackCursor in(payload);
-  uint64_t kind = 0;
-  uint32_t fields = 0;
-  if (!ReadKind(in, &kind, &fields)) return in.status();
-  WorkerMessage message = ReadMessage(in, kind > 0xff ? 0 : kind, &fields);
-  in.SkipFields(fields);
-  in.ExpectEnd();
-  if (!in.ok()) return in.status();
-  return message;
+  return internal::DecodeWhole<WorkerMessage>(payload, ReadMessage);
 }
 
 }  // namespace millstream::protocol
