@@ -49,7 +49,7 @@ void EngineImpl::On(TaskOpened event) {
   Mark(*task);
   if (!event.status.ok()) {
     task->error = StrCat("task ", task->id.value(), " cannot be opened: ", event.status.ToString());
-    NoteError(task->error);
+    if (!absl::IsCancelled(event.status)) NoteError(task->error);  // cancelled: we are being drained
     task->phase = Task::Phase::kFailed;
     if (MayPass(event.status)) task->retry_at = now_ + Backoff(kFirstReopen, kLongestReopen, ++task->open_failures);
     return;
