@@ -5,6 +5,11 @@
     bench/counting.py --tasks 1,10,100      cost per record over the number of tasks
     bench/counting.py --keys 10000,1000000  cost per record over the number of keys
 
+A curve shows what a record costs the sidecar in all, the ratio to the curve's first row, and where that goes: the threads of the
+sidecar itself, the threads that flush and compact its state (the part that grows with the disk), the upkeep of the embedded log
+(which a run on Kafka does not have), and how much of the whole was the kernel's. Each run counts twice as many records as there
+are keys, at least: the first half of them are new keys, the rest updates.
+
 The input is produced first; then the processor runs until everything is committed. Records per second are taken between
 the first commit and the last. CPU is that of the sidecar process alone (/proc), the worker's is shown apart.
 """
@@ -61,6 +66,25 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
+# Threads of the sidecar that work for the disk or the log; all others are its own.
+BACKGROUND = {"rocksdb:high": "disk", "rocksdb:low": "disk", "log upkeep": "log"}
+
+
+def cpu_by_part(pid):
+    """Seconds of the threads running now: own, disk, log; and system, of all of them."""
+    parts = {"own": 0.0, "disk": 0.0, "log": 0.0, "system": 0.0}
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        try:
+            text = (task / "stat").read_text()
+        except OSError:
+            continue  # ended meanwhile
+        name = text[text.index("(") + 1:text.rindex(")")]
+        fields = text.rsplit(")", 1)[1].split()
+        parts[BACKGROUND.get(name, "own")] += (int(fields[11]) + int(fields[12])) / TICK
+        parts["system"] += int(fields[12]) / TICK
+    return parts
+
+
 def rss_mb(pid):
     return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text()).group(1)) / 1024
 
@@ -114,9 +138,9 @@ class Run:
             done = committed(self.port)
             now = time.monotonic()
             if done and first is None:
-                first = (now, done, cpu_seconds(self.process.pid), self.worker_cpu())
+                first = (now, done, cpu_seconds(self.process.pid), self.worker_cpu(), cpu_by_part(self.process.pid))
             if done >= records:
-                return first, (now, done, cpu_seconds(self.process.pid), self.worker_cpu())
+                return first, (now, done, cpu_seconds(self.process.pid), self.worker_cpu(), cpu_by_part(self.process.pid))
             if now > end or self.process.poll() is not None:
                 raise SystemExit(f"{done} of {records} records committed\n{self.log.read_text(errors='replace')[-3000:]}")
             time.sleep(0.02)
@@ -146,7 +170,8 @@ def measure(worker, records, keys, tasks=8, guarantee="ExactlyOnce", seed=1, bas
                 run.stop()
         counted = last[1] - first[1]
         return {"records/s": counted / (last[0] - first[0]), "sidecar us/record": 1e6 * (last[2] - first[2]) / counted,
-                "worker us/record": 1e6 * (last[3] - first[3]) / counted, "rss MB": rss}
+                "worker us/record": 1e6 * (last[3] - first[3]) / counted, "rss MB": rss,
+                "parts": {name: 1e6 * (last[4][name] - first[4][name]) / counted for name in last[4]}}
 
 
 def idle(worker, seconds=10):
@@ -175,10 +200,25 @@ def idle(worker, seconds=10):
 def show(label, samples):
     cells = []
     for name in samples[0]:
+        if name == "parts":
+            continue
         values = sorted(sample[name] for sample in samples)
         form = "{:,.0f}" if name == "records/s" else "{:.2f}"
         cells.append(f"{name} " + " / ".join(form.format(v) for v in (values[0], statistics.median(values), values[-1])))
     print(f"{label:28} " + "   ".join(cells), flush=True)
+
+
+def show_curve(samples):
+    """Medians, one row a case; the ratio is to the first row."""
+    print(f"{'sidecar us/record, medians':28} {'in all':>7} {'ratio':>6} | {'own':>6} {'disk':>6} {'log':>6} | {'system':>7} | {'worker':>7} {'records/s':>10} {'rss MB':>7}")
+    base = None
+    for label, runs in samples.items():
+        middle = lambda of: statistics.median(of(run) for run in runs)
+        total = middle(lambda run: run["sidecar us/record"])
+        base = base or total
+        own, disk, log, system = (middle(lambda run: run["parts"][name]) for name in ("own", "disk", "log", "system"))
+        print(f"{label:28} {total:7.2f} {total / base:6.2f} | {own:6.2f} {disk:6.2f} {log:6.2f} | {system:7.2f} | "
+              f"{middle(lambda run: run['worker us/record']):7.2f} {middle(lambda run: run['records/s']):10,.0f} {middle(lambda run: run['rss MB']):7.0f}", flush=True)
 
 
 def main():
@@ -212,6 +252,8 @@ def main():
                 samples[label].append(measure(worker, records, k, t, guarantee, seed=repeat, base=options.dir))
         for label, values in samples.items():
             show(label, values)
+        if curve:
+            show_curve(samples)
         if not curve:
             show("idle, 8 tasks", [idle(cpp if options.worker != "python" else python)])
 

@@ -69,6 +69,11 @@ std::string MinMedianMax(std::vector<double> values) {
   return text;
 }
 
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
 TaskIdentity Identity(int task) {
   return {"bench", TaskId(task), {{"totals", StoreDefinition::Backend::kDisk, "bench-totals-changelog", "id"}}};
 }
@@ -92,8 +97,9 @@ class Bench {
   void Curve() {
     printf("one task, values of %zu bytes, %d keys a batch; CPU ns per key, min median max of %d\n",
            options_.value_bytes, kBatchKeys, kRepeats);
-    printf("%10s | %-20s | %-20s | %-20s | %8s | %6s | %s\n", "keys", "MultiGet, all keys", "MultiGet, hot 10^4",
-           "Apply, all keys", "MB disk", "RSS MB", "fill: wall ns per key, MB/s, CPU of all threads");
+    printf("%10s | %-20s | %-20s | %-20s | %5s | %8s | %6s | %s\n", "keys", "MultiGet, all keys", "MultiGet, hot 10^4",
+           "Apply, all keys", "ratio", "MB disk", "RSS MB", "fill: wall ns per key, MB/s, CPU of all threads");
+    printf("(ratio: medians of MultiGet and Apply of all keys together, to the first row's)\n");
     for (const int64_t keys : options_.keys) CurvePoint(keys);
   }
 
@@ -185,10 +191,12 @@ class Bench {
       hot.push_back(MultiGetNanos(store.get(), std::min<int64_t>(keys, 10'000), 200));
       applies.push_back(ApplyNanos(store.get(), keys, 200));
     }
-    printf("%10lld | %s | %s | %s | %8.1f | %6.1f | %.0f ns, %.0f MB/s, CPU %.1f s\n", static_cast<long long>(keys),
-           MinMedianMax(gets).c_str(), MinMedianMax(hot).c_str(), MinMedianMax(applies).c_str(),
-           static_cast<double>(store->ApproximateBytes()) / 1e6, static_cast<double>(ResidentKilobytes()) / 1024,
-           fill / static_cast<double>(keys) * 1e9,
+    const double both = Median(gets) + Median(applies);
+    if (first_row_ == 0) first_row_ = both;
+    printf("%10lld | %s | %s | %s | %5.2f | %8.1f | %6.1f | %.0f ns, %.0f MB/s, CPU %.1f s\n",
+           static_cast<long long>(keys), MinMedianMax(gets).c_str(), MinMedianMax(hot).c_str(),
+           MinMedianMax(applies).c_str(), both / first_row_, static_cast<double>(store->ApproximateBytes()) / 1e6,
+           static_cast<double>(ResidentKilobytes()) / 1024, fill / static_cast<double>(keys) * 1e9,
            static_cast<double>(keys) * static_cast<double>(8 + options_.value_bytes) / fill / 1e6, fill_cpu_used);
     fflush(stdout);
     store = nullptr;
@@ -231,6 +239,7 @@ class Bench {
   const std::string folder_;
   std::mt19937_64 random_{42};
   int64_t offset_ = 0;
+  double first_row_ = 0;  // of the curve; 0: not measured yet
 };
 
 std::vector<int64_t> Numbers(const char* text) {

@@ -7,6 +7,7 @@
 #include "common/base/log_line.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "common/base/thread_name.h"
 #include "common/http/server_core.h"
 #include "common/http/session.h"
 
@@ -61,7 +62,12 @@ absl::Status ServerCore::Start(const std::shared_ptr<ServerCore>& self) {
   authority_ = address.is_v6() ? StrCat("[", options_.address, "]:", port_) : StrCat(options_.address, ":", port_);
   Accept();
   absl::MutexLock lock(&stop_mutex_);
-  for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { io_.run(); });
+  for (int i = 0; i < kThreads; ++i) {
+    threads_.emplace_back([this] {
+      NameThread("http");
+      io_.run();
+    });
+  }
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include "common/base/log_line.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "common/base/thread_name.h"
 
 namespace millstream::host {
 
@@ -22,7 +23,10 @@ Applier::Applier(const ApplierOptions& options, TaskTable* tasks, const Clock* c
       flushes_(metrics->GetCounter("millstream_state_flushes_total",
                                    "Flushes of task databases begun by the bound on unflushed changelog.", {})),
       next_touch_(clock->Monotonic() + options.touch_interval),
-      thread_([this] { Run(); }) {}
+      thread_([this] {
+        NameThread("applier");
+        Run();
+      }) {}
 
 Applier::~Applier() { Stop(); }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/thread_name.h"
+
 namespace millstream::host {
 namespace {
 constexpr absl::Duration kTickInterval = absl::Seconds(1);
@@ -17,7 +19,10 @@ EngineLoop::EngineLoop(std::unique_ptr<engine::Engine> engine, const Clock* cloc
 EngineLoop::~EngineLoop() { Stop(); }
 
 void EngineLoop::Start() {
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] {
+    NameThread("engine");
+    Run();
+  });
 }
 
 void EngineLoop::Post(engine::Event event) {

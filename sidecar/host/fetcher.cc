@@ -5,6 +5,7 @@
 #include "common/base/crash_point.h"
 #include "common/base/log_line.h"
 #include "common/base/status.h"
+#include "common/base/thread_name.h"
 
 namespace millstream::host {
 namespace {
@@ -23,7 +24,10 @@ Fetcher::Fetcher(log::Log* log, std::vector<std::string> topics, int64_t buffere
       keys_(keys),
       sink_(sink),
       reader_(log_->NewReader(options_)),
-      thread_([this] { Run(); }) {}
+      thread_([this] {
+        NameThread("fetcher");
+        Run();
+      }) {}
 
 Fetcher::~Fetcher() { Stop(); }
 

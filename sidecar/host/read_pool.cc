@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/strings.h"
+#include "common/base/thread_name.h"
 
 namespace millstream::host {
 namespace {
@@ -13,7 +14,12 @@ absl::Status NotOpen(TaskId task) { return absl::UnavailableError(StrCat("task "
 }  // namespace
 
 ReadPool::ReadPool(const TaskTable* tasks, EventSink* sink, int threads) : tasks_(tasks), sink_(sink) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+  for (int i = 0; i < threads; ++i) {
+    threads_.emplace_back([this] {
+      NameThread("reads");
+      Run();
+    });
+  }
 }
 
 ReadPool::~ReadPool() { Stop(); }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/base/thread_name.h"
 
 namespace millstream::host {
 
@@ -19,7 +20,12 @@ TaskOpener::TaskOpener(const TaskStateOptions& options, int threads, TaskTable* 
       seconds_left_(metrics->GetGauge("millstream_restore_left_seconds",
                                       "Until the last of the restores under way is done, estimated.", {})),
       restored_bytes_(metrics->GetCounter("millstream_restored_bytes_total", "Changelog read back.", {})) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+  for (int i = 0; i < threads; ++i) {
+    threads_.emplace_back([this] {
+      NameThread("opener");
+      Run();
+    });
+  }
 }
 
 TaskOpener::~TaskOpener() { Stop(); }

@@ -11,6 +11,7 @@
 #include "common/base/log_line.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "common/base/thread_name.h"
 
 namespace millstream::host {
 namespace {
@@ -122,7 +123,10 @@ class WriterThreads::Lane {
       : executor_(std::make_unique<Executor>(options, log)), clock_(clock), sink_(sink), stuck_(std::move(stuck)) {}
 
   static std::shared_ptr<Lane> Start(std::shared_ptr<Lane> lane) {
-    lane->thread_ = std::thread([lane] { lane->Run(); });
+    lane->thread_ = std::thread([lane] {
+      NameThread("writer");
+      lane->Run();
+    });
     return lane;
   }
 

@@ -12,6 +12,7 @@
 #include "common/base/log_line.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "common/base/thread_name.h"
 #include "sidecar/protocol/codec.h"
 #include "sidecar/protocol/error_codes.h"
 
@@ -53,7 +54,10 @@ absl::Status WorkerServer::Impl::Start() {
   }
   Watch(EPOLL_CTL_ADD, wake_.get(), kWakeToken, EPOLLIN);
   SetListening(true);
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] {
+    NameThread("worker socket");
+    Run();
+  });
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include "common/base/log_line.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "common/base/thread_name.h"
 #include "common/log/embedded/admin.h"
 #include "common/log/embedded/coordinator.h"
 #include "common/log/embedded/core.h"
@@ -42,7 +43,12 @@ class EmbeddedLogImpl : public EmbeddedLog {
 
   absl::Status Start() {
     MS_RETURN_IF_ERROR(Recover(core_));
-    if (options_.maintenance_interval > absl::ZeroDuration()) maintenance_thread_ = std::thread([this] { Maintain(); });
+    if (options_.maintenance_interval > absl::ZeroDuration()) {
+      maintenance_thread_ = std::thread([this] {
+        NameThread("log upkeep");
+        Maintain();
+      });
+    }
     return absl::OkStatus();
   }
 
