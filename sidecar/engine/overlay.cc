@@ -1,16 +1,17 @@
 #include "sidecar/engine/overlay.h"
 
 #include <cstring>
+#include <utility>
 
 namespace millstream::engine {
 
-void Overlay::Put(store::StoreIndex store, std::string_view key, std::optional<std::string_view> value,
+void Overlay::Put(store::StoreIndex store, const HashedBytes& key, std::optional<std::string_view> value,
                   int64_t timestamp_ms) {
   Store& into = stores_[store];
-  auto it = into.map.find(key);
+  auto it = into.map.find(key.bytes, key.hash);
   if (it == into.map.end()) {
-    std::string_view owned = arena_.Copy(key);
-    it = into.map.try_emplace(owned).first;
+    const std::string_view owned = arena_.Copy(key.bytes);
+    it = into.map.try_emplace(HashedBytes(owned, key.hash)).first;
     if (into.sorted) into.sorted->insert(owned);
     ++entries_;
   }
@@ -28,12 +29,22 @@ void Overlay::Put(store::StoreIndex store, std::string_view key, std::optional<s
 }
 
 void Overlay::MergeFrom(const Overlay& newer) {
-  for (size_t store = 0; store < stores_.size(); ++store) {
-    const Map& map = newer.stores_[store].map;
-    stores_[store].map.reserve(stores_[store].map.size() + map.size() / 4);
+  // Far enough ahead for memory to answer, not so far that the answer is gone from the cache again.
+  constexpr size_t kAhead = 16;
+  std::vector<std::pair<HashedBytes, const OverlayValue*>> next;
+  for (size_t i = 0; i < stores_.size(); ++i) {
+    const auto store = static_cast<store::StoreIndex>(i);
+    const Map& map = newer.stores_[i].map;
+    stores_[i].map.reserve(stores_[i].map.size() + map.size() / 4);
+    const auto put = [&] {
+      for (const auto& [key, value] : next) Put(store, key, value->maybe(), value->timestamp_ms);
+      next.clear();
+    };
     for (const auto& [key, value] : map) {
-      Put(static_cast<store::StoreIndex>(store), key, value.maybe(), value.timestamp_ms);
+      Prefetch(store, next.emplace_back(HashedBytes(key), &value).first);
+      if (next.size() == kAhead) put();
     }
+    put();
   }
 }
 

@@ -34,13 +34,21 @@ class Overlay {
 
   explicit Overlay(size_t stores) : stores_(stores) {}
 
-  void Put(store::StoreIndex store, std::string_view key, std::optional<std::string_view> value, int64_t timestamp_ms);
+  void Put(store::StoreIndex store, const HashedBytes& key, std::optional<std::string_view> value,
+           int64_t timestamp_ms);
+  void Put(store::StoreIndex store, std::string_view key, std::optional<std::string_view> value, int64_t timestamp_ms) {
+    Put(store, HashedBytes(key), value, timestamp_ms);
+  }
   // nullptr: nothing is known of that key here. `hash` is BytesHash of the key.
   const OverlayValue* Find(store::StoreIndex store, std::string_view key, size_t hash) const {
     const Map& map = stores_[store].map;
     if (map.empty()) return nullptr;
     auto it = map.find(key, hash);
     return it == map.end() ? nullptr : &it->second;
+  }
+  // Asks the processor for the memory that Find or Put of the key will look at first.
+  void Prefetch(store::StoreIndex store, const HashedBytes& key) const {
+    if (const Map& map = stores_[store].map; !map.empty()) map.prefetch(key);
   }
   // Puts everything of `newer` over this.
   void MergeFrom(const Overlay& newer);

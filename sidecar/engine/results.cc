@@ -134,13 +134,21 @@ void EngineImpl::Accept(Task& task, Batch& batch, const protocol::Result& result
 // A changelog record has the time of the record that wrote it: the last one with that key, or else the last one.
 void EngineImpl::StageOps(Task& task, const Batch& batch, const protocol::StateOps& ops, int64_t timestamp_ms,
                           Transaction& transaction) {
+  constexpr size_t kOpsAhead = 16;
   Overlay& overlay = task.overlays.Stage(transaction.number);
   for (const auto& [store, of_store] : ops) {
-    for (const protocol::StateOp& op : of_store) {
-      auto key = batch.key_index.find(op.key);
+    std::vector<HashedBytes> keys;
+    keys.reserve(of_store.size());
+    for (const protocol::StateOp& op : of_store) keys.emplace_back(op.key);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (i % kOpsAhead == 0) {
+        for (size_t j = i; j < std::min(keys.size(), i + kOpsAhead); ++j) overlay.Prefetch(store, keys[j]);
+      }
+      auto key = batch.key_index.find(keys[i].bytes, keys[i].hash);
       const int64_t time = key == batch.key_index.end() ? timestamp_ms : batch.keys[key->second].timestamp_ms;
-      overlay.Put(store, op.key, op.value, time);
-      transaction.bytes += static_cast<int64_t>(op.key.size() + (op.value ? op.value->size() : 0));
+      overlay.Put(store, keys[i], of_store[i].value, time);
+      transaction.bytes +=
+          static_cast<int64_t>(keys[i].bytes.size() + (of_store[i].value ? of_store[i].value->size() : 0));
     }
   }
 }

@@ -98,6 +98,13 @@ const OverlayValue* TaskOverlays::Find(store::StoreIndex store, std::string_view
   return nullptr;
 }
 
+void TaskOverlays::Prefetch(store::StoreIndex store, const HashedBytes& key) const {
+  for (const StagedLayer& layer : staged_) layer.overlay->Prefetch(store, key);
+  if (committed_ != nullptr) committed_->Prefetch(store, key);
+  if (applying_ != nullptr) applying_->Prefetch(store, key);
+  for (const auto& layer : applied_) layer->Prefetch(store, key);
+}
+
 std::vector<Overlay*> TaskOverlays::Layers(View view) {
   std::vector<Overlay*> layers;
   if (view == View::kAll) {

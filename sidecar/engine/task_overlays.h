@@ -53,6 +53,8 @@ class TaskOverlays {
   enum class View { kAll, kCommitted };
   // Newest value known for the key; nullptr: ask the disk. `hash` is BytesHash of the key.
   const OverlayValue* Find(store::StoreIndex store, std::string_view key, size_t hash, View view = View::kAll) const;
+  // Asks the processor for the memory that Find will look at.
+  void Prefetch(store::StoreIndex store, const HashedBytes& key) const;
   // The layers of `view`, newest first, for scans.
   std::vector<Overlay*> Layers(View view);
 
