@@ -13,6 +13,7 @@
 #include "rocksdb/env.h"
 #include "rocksdb/write_buffer_manager.h"
 #include "sidecar/store/state_environment.h"
+#include "sidecar/store/value_cache.h"
 
 // Internal to sidecar/store.
 namespace millstream::store {
@@ -36,6 +37,9 @@ struct StateEnvironment::Impl {
   const std::shared_ptr<rocksdb::Logger> logger;
   std::atomic<int64_t> unflushed_bytes{0};  // sum over the databases
   std::atomic<int> open_families{0};        // of stores, over the databases
+  std::atomic<uint32_t> next_cache_space{0};
+  absl::Mutex values_mutex;  // held for a few hundred keys at a time
+  ValueCache values ABSL_GUARDED_BY(values_mutex);
 
  private:
   bool Above(double fraction) const;

@@ -13,6 +13,7 @@
 #include "common/base/log_line.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "sidecar/store/cached_values.h"
 #include "sidecar/store/database.h"
 #include "sidecar/store/folder_lock.h"
 #include "sidecar/store/memory_store.h"
@@ -82,6 +83,9 @@ class RocksTaskStore : public TaskStore {
       ABSL_SHARED_LOCKS_REQUIRED(database_mutex_);
   absl::StatusOr<std::vector<MaybeBytes>> MultiGetOnDisk(size_t family, absl::Span<const std::string_view> keys) const
       ABSL_SHARED_LOCKS_REQUIRED(database_mutex_);
+  absl::StatusOr<std::vector<MaybeBytes>> MultiGetFromDatabase(size_t family,
+                                                               absl::Span<const std::string_view> keys) const
+      ABSL_SHARED_LOCKS_REQUIRED(database_mutex_);
   void ApplyToMemory(absl::Span<const StoreWrite> writes);
 
   StateEnvironment::Impl* const environment_;
@@ -91,6 +95,7 @@ class RocksTaskStore : public TaskStore {
   std::vector<Place> places_;          // by StoreIndex; fixed after construction
   std::vector<std::string> families_;  // by Place::index
   std::string wiped_reason_;           // fixed after Start
+  CachedValues cached_;                // of the families
 
   absl::Mutex apply_mutex_;  // one Apply at a time; taken before the others
   // Shared by all work on the database, exclusive while it is replaced.
@@ -114,6 +119,7 @@ RocksTaskStore::RocksTaskStore(StateEnvironment* environment, const std::string&
       identity_(identity),
       path_(directory + "/db"),
       lock_(std::move(lock)),
+      cached_(environment_, identity.stores.size()),
       orphans_(&environment_->unflushed_bytes) {
   size_t memory_stores = 0;
   for (const StoreDefinition& store : identity_.stores) {
@@ -210,6 +216,9 @@ absl::Status RocksTaskStore::EmptyCaches() {
 }
 
 absl::Status RocksTaskStore::CreateAnew() {
+  cached_.Begin();
+  cached_.Forget();
+  cached_.End();
   wiping_ = true;
   if (database_ != nullptr) database_->Close();
   database_ = nullptr;
@@ -296,8 +305,8 @@ absl::Status RocksTaskStore::Reopen() {
 }
 
 absl::Status RocksTaskStore::NotOpen() const {
-  return absl::UnavailableError(StrCat("database ", path_, " could not be opened again after a full disk: ",
-                                       ToStd(failure_.message())));
+  return absl::UnavailableError(
+      StrCat("database ", path_, " could not be opened again after a full disk: ", ToStd(failure_.message())));
 }
 
 // ---------------------------------------------------------------- reads
@@ -322,12 +331,8 @@ absl::StatusOr<MaybeBytes> RocksTaskStore::Get(StoreIndex store, std::string_vie
   ReviveToRead();
   absl::ReaderMutexLock lock(&database_mutex_);
   if (database_ == nullptr) return NotOpen();
-  std::string value;
-  const rocksdb::Status found =
-      database_->db()->Get(rocksdb::ReadOptions(), database_->family(place.index), ToSlice(key), &value);
-  if (found.IsNotFound()) return MaybeBytes();
-  if (!found.ok()) return FromRocks(found, "read", path_);
-  return MaybeBytes(std::move(value));
+  MS_ASSIGN_OR_RETURN(std::vector<MaybeBytes> values, MultiGetOnDisk(place.index, {&key, 1}));
+  return std::move(values.front());
 }
 
 absl::StatusOr<std::vector<MaybeBytes>> RocksTaskStore::MultiGet(StoreIndex store,
@@ -349,6 +354,24 @@ absl::StatusOr<std::vector<MaybeBytes>> RocksTaskStore::MultiGet(StoreIndex stor
 
 absl::StatusOr<std::vector<MaybeBytes>> RocksTaskStore::MultiGetOnDisk(size_t family,
                                                                        absl::Span<const std::string_view> keys) const {
+  const std::optional<CachedValues::Moment> moment = cached_.Now();
+  if (!moment.has_value()) return MultiGetFromDatabase(family, keys);
+  std::vector<MaybeBytes> values(keys.size());
+  const std::vector<uint32_t> missing = cached_.Find(family, keys, &values);
+  std::vector<std::string_view> wanted;
+  for (const uint32_t index : missing) wanted.push_back(keys[index]);
+  if (!wanted.empty()) {
+    MS_ASSIGN_OR_RETURN(std::vector<MaybeBytes> found, MultiGetFromDatabase(family, wanted));
+    cached_.Fill(*moment, family, wanted, found);
+    for (size_t i = 0; i < missing.size(); ++i) values[missing[i]] = std::move(found[i]);
+  }
+  // Some of it may be of before a change and some of after it.
+  if (!cached_.Still(*moment)) return MultiGetFromDatabase(family, keys);
+  return values;
+}
+
+absl::StatusOr<std::vector<MaybeBytes>> RocksTaskStore::MultiGetFromDatabase(
+    size_t family, absl::Span<const std::string_view> keys) const {
   const size_t count = keys.size();
   std::vector<uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0);
@@ -402,7 +425,11 @@ absl::Status RocksTaskStore::Apply(absl::Span<const StoreWrite> writes, const Po
   environment_->MakeRoom();
   absl::ReaderMutexLock lock(&database_mutex_);
   if (database_ == nullptr) return NotOpen();
-  MS_RETURN_IF_ERROR(WriteBatch(writes, merged));
+  cached_.Begin();
+  const absl::Status written = WriteBatch(writes, merged);
+  if (!written.ok()) cached_.Forget();
+  cached_.End();
+  MS_RETURN_IF_ERROR(written);
   ApplyToMemory(writes);
   absl::MutexLock lock_positions(&positions_mutex_);
   positions_ = std::move(merged);
@@ -419,6 +446,8 @@ absl::Status RocksTaskStore::WriteBatch(absl::Span<const StoreWrite> writes, con
   });
   int64_t bytes = 0;
   rocksdb::WriteBatch batch;
+  std::vector<CachedValues::Row> rows;
+  rows.reserve(writes.size());
   for (const uint32_t index : order) {
     const StoreWrite& write = writes[index];
     const Place place = places_[write.store];
@@ -428,11 +457,14 @@ absl::Status RocksTaskStore::WriteBatch(absl::Span<const StoreWrite> writes, con
         write.value ? batch.Put(family, write.key, *write.value) : batch.Delete(family, write.key);
     if (!added.ok()) return FromRocks(added, "write", path_);
     bytes += static_cast<int64_t>(write.key.size() + (write.value ? write.value->size() : 0));
+    rows.push_back({place.index, write.key, write.value});
   }
   // Last, so that its sequence number is the batch's (see Database::Listener).
   const std::string encoded = EncodePositions(merged, identity_);
   (void)batch.Put(ToSlice(kPositionsKey), encoded);
-  return database_->Write(std::move(batch), bytes + static_cast<int64_t>(encoded.size()));
+  MS_RETURN_IF_ERROR(database_->Write(std::move(batch), bytes + static_cast<int64_t>(encoded.size())));
+  cached_.Put(rows);
+  return absl::OkStatus();
 }
 
 void RocksTaskStore::ApplyToMemory(absl::Span<const StoreWrite> writes) {
