@@ -26,8 +26,8 @@ constexpr int64_t kMaxUnflushedBytes = 64 << 20;
 // A flush takes a while; started here it is usually done before the bound is reached.
 constexpr double kSoftFraction = 0.625;
 
-// Of the memory for the block cache. Values take a tenth of what the blocks around them would.
-constexpr int64_t kValuesShare = 3;
+// A half of the memory for the block cache: a value that is wanted takes a tenth of what the block around it would.
+constexpr int64_t kValuesShare = 2;
 
 // RocksDB's warnings and errors as log lines of ours; no LOG file per database. While compaction lags behind it warns
 // several times a second: one line per kind and interval is enough.

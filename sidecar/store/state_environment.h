@@ -7,7 +7,7 @@
 namespace millstream::store {
 
 struct StateMemory {
-  int64_t block_cache_bytes = 64 << 20;  // a third of it for values of single keys
+  int64_t block_cache_bytes = 64 << 20;  // half of it for values of single keys
   // Over all tasks and stores: memtables and the batches in them, kept until they are flushed. Writes stall at it.
   int64_t memtable_bytes = 64 << 20;
 };

@@ -20,6 +20,7 @@
 #include "sidecar/store/rocks_scan.h"
 #include "sidecar/store/rocks_status.h"
 #include "sidecar/store/stamp.h"
+#include "sidecar/store/write_order.h"
 
 namespace millstream::store {
 namespace {
@@ -439,11 +440,7 @@ absl::Status RocksTaskStore::Apply(absl::Span<const StoreWrite> writes, const Po
 absl::Status RocksTaskStore::WriteBatch(absl::Span<const StoreWrite> writes, const Positions& merged) {
   // In the order of the memtables, which makes inserting cheaper; of writes to one key the later one stays the later
   // one.
-  std::vector<uint32_t> order(writes.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    return writes[a].store != writes[b].store ? writes[a].store < writes[b].store : writes[a].key < writes[b].key;
-  });
+  const std::vector<uint32_t> order = OrderOf(writes);
   int64_t bytes = 0;
   rocksdb::WriteBatch batch;
   std::vector<CachedValues::Row> rows;

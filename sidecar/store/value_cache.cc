@@ -13,6 +13,8 @@ namespace {
 
 // An entry of a short key and value takes some 40 bytes.
 constexpr size_t kBytesPerSlot = 64;
+// How many lookups the share of hits is taken over.
+constexpr uint32_t kWindow = 4096;
 
 template <typename T>
 T* Zeroed(size_t count) {
@@ -76,7 +78,12 @@ void ValueCache::Free(size_t slot) {
 
 std::optional<std::string_view> ValueCache::Find(const Key& key) {
   const uint32_t place = table_.get()[SlotOf(key)].place;
+  if (++asked_ == kWindow) {
+    admit_every_ = answered_ >= kWindow / 2 ? 1 : answered_ >= kWindow / 4 ? 2 : 8;
+    asked_ = answered_ = 0;
+  }
   if (place == 0) return std::nullopt;
+  ++answered_;
   Entry* entry = At(place);
   if (!entry->found) entry->found = true;
   return std::string_view(ValueOf(entry), entry->value_size);
@@ -99,7 +106,7 @@ void ValueCache::Put(const Key& key, std::string_view value) {
     }
     Free(slot);
   }
-  if (key.bytes.size() + value.size() > kLargestEntry) return;
+  if (key.bytes.size() + value.size() > kLargestEntry || !Admit()) return;
   const uint32_t place = Reserve(units);
   Entry* entry = At(place);
   *entry = {.space = key.space,
@@ -115,6 +122,8 @@ void ValueCache::Put(const Key& key, std::string_view value) {
   ++entries_;
 }
 
+bool ValueCache::Admit() { return !full_ || ++offered_ % admit_every_ == 0; }
+
 uint32_t ValueCache::Reserve(size_t units) {
   while (fill_[segment_] + units > kSegment / kUnit || entries_ > mask_ / 8 * 7) Advance();
   const size_t place = segment_ * (kSegment / kUnit) + fill_[segment_];
@@ -124,6 +133,7 @@ uint32_t ValueCache::Reserve(size_t units) {
 
 void ValueCache::Advance() {
   segment_ = (segment_ + 1) % fill_.size();
+  full_ = full_ || segment_ == 0;
   const uint32_t first = static_cast<uint32_t>(segment_ * (kSegment / kUnit));
   const uint32_t begin = segment_ == 0 ? 1 : 0;
   uint32_t kept = begin;

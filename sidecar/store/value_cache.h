@@ -86,6 +86,8 @@ class ValueCache {
   uint32_t Reserve(size_t units);
   // The next segment's turn.
   void Advance();
+  // Whether a new key is worth room.
+  bool Admit();
 
   const size_t mask_;                      // of the table
   std::vector<uint32_t> fill_;             // units used, per segment
@@ -93,6 +95,9 @@ class ValueCache {
   std::unique_ptr<char, Deleter> memory_;  // the first unit is not used: place 0 means none
   size_t segment_ = 0;                     // being filled
   size_t entries_ = 0;
+  bool full_ = false;  // segments are used again
+  uint32_t asked_ = 0, answered_ = 0, offered_ = 0;
+  uint32_t admit_every_ = 1;  // of the keys offered
 };
 
 }  // namespace millstream::store

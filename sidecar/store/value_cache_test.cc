@@ -58,6 +58,19 @@ TEST(ValueCacheTest, WhatIsFoundAgainAndAgainStays) {
   EXPECT_LT(cache.entries(), 10'000);
 }
 
+TEST(ValueCacheTest, KeysThatAreNeverAskedForDriveOutLittle) {
+  ValueCache cache(ValueCache::kLeastBytes);
+  const auto put = [&](int i) { cache.Put(Key(1, StrCat("key ", i)), "value"); };
+  int kept = 0;
+  do put(kept++);
+  while (cache.entries() == kept);  // until some are dropped for others
+  for (int i = 0; i < 10'000; ++i) EXPECT_EQ(cache.Find(Key(1, StrCat("no such key ", i))), std::nullopt);
+  for (int i = 0; i < kept; ++i) put(1'000'000 + i);
+  int left = 0;
+  for (int i = 0; i < kept; ++i) left += cache.Find(Key(1, StrCat("key ", i))).has_value();
+  EXPECT_GT(left, kept / 2) << "of " << kept;
+}
+
 TEST(ValueCacheTest, StaysWithinItsBytes) {
   for (const int64_t bytes : {int64_t{0}, ValueCache::kLeastBytes, int64_t{1} << 20, (int64_t{3} << 20) + 17}) {
     ValueCache cache(bytes);
