@@ -64,10 +64,12 @@ bool EngineImpl::SettleFront(Task& task) {
     if (entry == nullptr || !entry->final) return true;
     const Verdict verdict = VerdictFor(spec_.errors, *entry);
     if (verdict == Verdict::kStop) {
-      Stop(task, StrCat(Describe(task.id, front.input, front.record.offset), " failed ", entry->count,
-                        entry->count == 1 ? " time" : " times", ", last with ", entry->last.failure_class, " ",
-                        entry->last.error, ": ", entry->last.message,
-                        "; the task is stopped: repair the program and restart the task, or set errors.onFailure"));
+      Stop(task,
+           StrCat(
+               Describe(task.id, front.input, front.record.offset), " failed ", entry->count,
+               entry->count == 1 ? " time" : " times", ", last with ", entry->last.failure_class, " ",
+               entry->last.error, ": ", entry->last.message,
+               "; the task is stopped: repair the program, then 'millstream tasks restart'; or set errors.onFailure"));
       return false;
     }
     if (pipeline_.Full()) {
@@ -86,6 +88,7 @@ void EngineImpl::Cut(Task& task, Batch* batch) {
   batch->trace = Traced(task, task.queue.front());
   batch->items.reserve(most);  // keys point into the items: they must not move
   batch->item_key.reserve(most);
+  batch->key_index.reserve(most);
   double state = 0;
   while (batch->items.size() < most && !task.queue.empty()) {
     const Item& front = task.queue.front();
