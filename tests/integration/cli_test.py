@@ -36,8 +36,8 @@ class CommandTest(Rig):
         self.command("produce", "t", "-H", "nothing", code=2, stdin="")
         self.command("consume", "t", "--offset", "somewhere", code=2)
         self.command("run", "-f", self.manifest, "--http", "host:port", code=2)
-        self.command("run", "-f", self.manifest, "--kafka", "localhost:9092", "--", "true", code=2)
-        self.assertIn("not supported yet", self.err)
+        self.command("run", "-f", self.manifest, "--secrets", "here", "--", "true", code=2)
+        self.assertIn("--secrets is for --kafka", self.err)
         self.command("state", "get", "s", "zz", "--key-format", "hex", code=2)
         self.command("init", "--name", "Not a name", code=2)
         self.assertIn("--help", self.err)
@@ -427,11 +427,13 @@ class SidecarTest(Rig):
         self.stop(signal.SIGTERM)
         self.assertEqual(self.counts(), {"a": 3})
 
-    def test_kafka_is_refused_by_name(self):
-        for arguments in (["--kafka", "localhost:9092"], []):
+    def test_without_a_log_it_says_what_is_missing(self):
+        on_kafka = ["--manifest", str(self.manifest), "--state", str(self.data)]
+        for arguments, code, text in ((on_kafka, 1, "bootstrapServers"), ([*on_kafka, "--kafka", "somewhere"], 1, "somewhere"),
+                                      (["--kafka", "localhost:1", "--data", "d"], 2, "excludes")):
             done = subprocess.run([str(BIN / "millstream-sidecar"), *arguments], capture_output=True, text=True, timeout=30)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn("not supported yet", done.stderr)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(text, done.stdout + done.stderr)
 
 
 if __name__ == "__main__":
