@@ -143,7 +143,8 @@ class ToolsTest(Rig):
         self.assertIn("belongs to local/default/renamed already", self.on_data("adopt", "-f", self.manifest))
         self.produce([("a", 1)])
         self.start()
-        wait_until(lambda: "2" in self.on_data("state", "get", "counts", "a", "--processor", "renamed"), lambda: self.log())
+        self.wait_counts({"a": 2})
+        self.assertEqual(self.on_data("state", "get", "counts", "a", "--processor", "renamed"), "2\n")
 
 
 if __name__ == "__main__":
