@@ -11,6 +11,10 @@ import harness  # noqa: E402
 import proxy as proxies  # noqa: E402
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: waits for a minute or more; `./dev soak kafka` runs it, `./dev test` does not")
+
+
 def started(folder, **options):
     cluster = brokers.Cluster(folder / "run", **options)
     proxy = proxies.Proxy(cluster)

@@ -36,7 +36,7 @@ kind: StreamProcessor
 metadata: {{name: {name}}}
 spec:
   guarantee: {guarantee}
-  kafka: {kafka}
+  kafka: {{bootstrapServers: "replaced:1"{kafka}}}
   inputs: [{{name: events, topic: {input}}}]
   stores: [{{name: ledger, backend: {backend}}}]
   outputs: [{{name: seen, topic: {output}}}]
@@ -85,7 +85,9 @@ class Member:
         return self
 
     def log(self, tail=3000):
-        return f"--- {self.log_path}\n" + self.log_path.read_text(errors="replace")[-tail:] if self.log_path else "(never started)"
+        code = self.process.poll() if self.process else None
+        ended = "" if code is None else f" (ended with {code})"
+        return f"--- {self.log_path}{ended}\n" + self.log_path.read_text(errors="replace")[-tail:] if self.log_path else "(never started)"
 
     def alive(self):
         return self.process is not None and self.process.poll() is None
@@ -169,7 +171,7 @@ class Group:
     """A processor (tests/faults/ledger_worker.py) with its topics; close() kills what still runs and says nothing."""
 
     def __init__(self, folder, cluster, proxy=None, *, partitions=4, guarantee="ExactlyOnce", backend="Disk", session_timeout="6s",
-                 transaction_timeout="15s", bootstrap=None, flags=(), kafka="{}", create=True, **topic_settings):
+                 transaction_timeout="15s", bootstrap=None, flags=(), kafka="", create=True, **topic_settings):
         self.id = uuid.uuid4().hex[:8]
         self.folder = pathlib.Path(folder) / self.id
         self.folder.mkdir(parents=True)
@@ -188,14 +190,14 @@ class Group:
                                                  kafka=kafka, session_timeout=session_timeout, transaction_timeout=transaction_timeout))
         self.numbers = itertools.count(1)
         self.produced = 0
-        self.members = []
+        self.members, self.member_numbers = [], itertools.count()
         self.producer = Producer({**clients.quiet(self.config), "acks": "all", "enable.idempotence": True, "linger.ms": 5,
                                   "partitioner": "murmur2_random", "message.timeout.ms": 120_000})
         self.tail = verifier.Tail(self.config, self.output) if create else None
 
     def member(self, **options):
         """A new process of the group, started."""
-        self.members.append(Member(self, len(self.members)))
+        self.members.append(Member(self, next(self.member_numbers)))
         return self.members[-1].start(**options)
 
     # ---------------------------------------------------------------- input
@@ -224,7 +226,11 @@ class Group:
     def wait_outputs(self, count=None, deadline=DEADLINE):
         """Until `count` outputs (default: one for each event) are committed and seen by the reader that runs all the time."""
         goal = self.produced if count is None else count
-        assert self.tail.wait(lambda seen: len(seen) >= goal, deadline), \
+        end = time.monotonic() + deadline
+        while not self.tail.wait(lambda seen: len(seen) >= goal, 1) and time.monotonic() < end:
+            ended = [member for member in self.members if member.process and not member.alive()]
+            assert not ended, f"{self.tail.count()} of {goal} outputs, and a member ended by itself\n{ended[0].log()}"
+        assert self.tail.count() >= goal, \
             f"{self.tail.count()} of {goal} outputs after {deadline:.0f} s\n{[m.conditions() for m in self.members if m.alive()]}\n{self.logs()}"
 
     def wait_active(self, member, tasks=None, deadline=DEADLINE):
@@ -258,7 +264,7 @@ class Group:
             return not found or not all("has committed" in line or line.startswith("state: ") for line in found)
 
         try:
-            wait_until(right, "", 15)
+            wait_until(right, "", 30)
         except AssertionError:
             pass
         assert not found, "\n".join(found) + f"\n{self.logs()}"

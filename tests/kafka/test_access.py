@@ -3,7 +3,7 @@
 import pytest
 from harness import Group
 
-KAFKA = "{sasl: {mechanism: SCRAM-SHA-512, username: alice, passwordSecretRef: {name: kafka, key: password}}}"
+KAFKA = ", sasl: {mechanism: SCRAM-SHA-512, username: alice, passwordSecretRef: {name: kafka, key: password}}"
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def test_a_fresh_disk_each_time(group, one):
     g = group(one)
     feeder = g.feed(300)
     done = 0
-    for _ in range(4):
+    for _ in range(3):
         member = g.member()
         wait_until(lambda: g.tail.count() > done + 100, g.logs)
         member.kill()

@@ -5,6 +5,7 @@
 
 import time
 
+import wire
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, OffsetSpec
 
@@ -16,6 +17,22 @@ def quiet(config):
     return {**config, "log_level": 0}
 
 
+PASSING = {KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION,
+           KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN}
+
+
+def patiently(call):
+    """Calls again while brokers are still finding themselves."""
+    end = time.monotonic() + DEADLINE
+    while True:
+        try:
+            return call()
+        except KafkaException as error:
+            if error.args[0].code() not in PASSING or time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+
+
 def admin(config, method, argument, **options):
     """Calls an AdminClient method that answers per resource, and waits for all answers."""
     client = AdminClient(quiet(config))  # kept until the answers are there: they end with it
@@ -24,6 +41,25 @@ def admin(config, method, argument, **options):
 
 def create_topic(config, name, partitions=1, replicas=-1, **settings):
     admin(config, "create_topics", [NewTopic(name, partitions, replicas, config={key.replace("_", "."): str(value) for key, value in settings.items()})])
+    # Each broker hears of it a moment later.
+    end = time.monotonic() + DEADLINE
+    while not all(known_by(config, server, name, partitions) for server in config["bootstrap.servers"].split(",")):
+        assert time.monotonic() < end, f"{name} was created and does not appear"
+        time.sleep(0.02)
+
+
+def known_by(config, server, name, partitions):
+    """Whether this broker knows the topic with all its leaders; one that is down knows what it has to."""
+    if "security.protocol" in config:
+        return len(topics(config).get(name, {})) >= partitions
+    host, port = server.rsplit(":", 1)
+    try:
+        error, leaders = wire.metadata((host, int(port)), [name])[2][name]
+    except ConnectionRefusedError:
+        return True
+    except (OSError, wire.WireError):
+        return False
+    return error == 0 and len(leaders) >= partitions and all(leader >= 0 for leader in leaders.values())
 
 
 def delete_topic(config, name):
@@ -42,7 +78,7 @@ def topic_config(config, name):
 def topics(config):
     """{name: {partition: (leader, in sync)}} of all topics that this user may see."""
     client = AdminClient(quiet(config))
-    found = client.list_topics(timeout=DEADLINE).topics
+    found = patiently(lambda: client.list_topics(timeout=DEADLINE)).topics
     return {name: {number: (part.leader, len(part.isrs)) for number, part in topic.partitions.items()} for name, topic in found.items()}
 
 
@@ -55,9 +91,13 @@ def ends(config, topic, spec="latest", isolation=READ_UNCOMMITTED):
     """{partition: offset}: the ends (read_committed: the last stable offsets) or, with "earliest", the starts."""
     which = OffsetSpec.latest() if spec == "latest" else OffsetSpec.earliest()
     level = IsolationLevel.READ_COMMITTED if isolation == READ_COMMITTED else IsolationLevel.READ_UNCOMMITTED
-    client = AdminClient(quiet(config))
-    asked = {TopicPartition(topic, partition): which for partition in client.list_topics(topic, timeout=DEADLINE).topics[topic].partitions}
-    return {key.partition: answer.result(DEADLINE).offset for key, answer in client.list_offsets(asked, isolation_level=level).items()}
+
+    def ask():
+        client = AdminClient(quiet(config))
+        asked = {TopicPartition(topic, partition): which for partition in client.list_topics(topic, timeout=DEADLINE).topics[topic].partitions}
+        return {key.partition: answer.result(DEADLINE).offset for key, answer in client.list_offsets(asked, isolation_level=level).items()}
+
+    return patiently(ask)
 
 
 def read(config, topic, isolation=READ_COMMITTED, deadline=DEADLINE, partitions=None):
@@ -116,11 +156,11 @@ def transactional(config, name, timeout_ms=60_000, **options):
 
 
 def committed(config, group, topic, partitions):
-    """{partition: (offset, metadata)} as the group has committed it; absent: nothing."""
+    """{partition: offset} as the group has committed it; absent: nothing."""
     reader = Consumer({**quiet(config), "group.id": group, "enable.auto.commit": False, "isolation.level": READ_UNCOMMITTED})
     try:
-        found = reader.committed([TopicPartition(topic, partition) for partition in partitions], timeout=DEADLINE)
-        return {each.partition: (each.offset, each.metadata) for each in found if each.offset >= 0}
+        found = patiently(lambda: reader.committed([TopicPartition(topic, partition) for partition in partitions], timeout=DEADLINE))
+        return {each.partition: each.offset for each in found if each.offset >= 0}
     finally:
         reader.close()
 

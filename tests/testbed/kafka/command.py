@@ -5,6 +5,7 @@
 ./dev kafka down [FOLDER]                                       end and remove them (default: all that `up` started)
 ./dev kafka run [the same options] -- COMMAND [ARG..]           start, run the command, end; the command finds them by the environment
 ./dev kafka list                                                what runs
+./dev kafka prepare                                             fetch what a first start would fetch
 
 Environment of a command: MILLSTREAM_TEST_KAFKA is host:port,... of the plain listener. With --secure also
 MILLSTREAM_TEST_KAFKA_SSL, _SASL_PLAINTEXT and _SASL_SSL (addresses), _CA, _CERTIFICATE and _KEY (PEM files, for user alice), _USER and
@@ -116,6 +117,11 @@ def run(options):
         return subprocess.run(options.command, env={**os.environ, **environment(cluster)}, check=False).returncode
 
 
+def prepare(_):
+    brokers.prepared()
+    return 0
+
+
 def show(_):
     for folder, facts in runs().items():
         print(facts["environment"]["MILLSTREAM_TEST_KAFKA"], folder)
@@ -128,7 +134,7 @@ def main(arguments):
         at = arguments.index("--")
         arguments, command = arguments[:at], arguments[at + 1:]
     parser = argparse.ArgumentParser(prog="./dev kafka", usage=__doc__, add_help=False)
-    parser.add_argument("verb", choices=["up", "down", "run", "list", "keep"])
+    parser.add_argument("verb", choices=["up", "down", "run", "list", "prepare", "keep"])
     parser.add_argument("--brokers", type=int, choices=[1, 3], default=1)
     parser.add_argument("--port", type=int)
     parser.add_argument("--secure", action="store_true")
@@ -140,7 +146,7 @@ def main(arguments):
     if (options.verb == "run") != bool(command):
         parser.error("`run` takes a command after --, the others take none")
     try:
-        return {"up": up, "down": down, "run": run, "list": show, "keep": keep}[options.verb](options)
+        return {"up": up, "down": down, "run": run, "list": show, "prepare": prepare, "keep": keep}[options.verb](options)
     except (distribution.Unavailable, brokers.BrokerFailed) as error:
         print(f"kafka: {error}", file=sys.stderr)
         return 1

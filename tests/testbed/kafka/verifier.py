@@ -90,8 +90,8 @@ def verify(config, *, group, inputs, outputs, changelog, state, tail=None, skipp
 def check_offsets(config, group, topic):
     ends = clients.ends(config, topic, isolation=clients.READ_COMMITTED)
     done = clients.committed(config, group, topic, ends)
-    return [f"{topic}[{partition}]: the group has committed {done.get(partition, ('nothing',))[0]}, the end is {end}"
-            for partition, end in ends.items() if end > 0 and done.get(partition, (-1,))[0] != end]
+    return [f"{topic}[{partition}]: the group has committed {done.get(partition, 'nothing')}, the end is {end}"
+            for partition, end in ends.items() if end > 0 and done.get(partition) != end]
 
 
 def check_tail(tail, written):
