@@ -22,6 +22,8 @@ constexpr int kDefaultPartitions = 4;
 constexpr int64_t kRecordOverhead = 512;
 // What a dead letter has beside the record it is about: headers with the error and its traceback.
 constexpr int64_t kDeadLetterOverhead = 64 << 10;
+// How long a topic that is there may be unknown to the broker that is asked.
+constexpr absl::Duration kTopicAppears = absl::Seconds(10);
 constexpr const char kNoBound[] = "9223372036854775807";
 constexpr const char kMaxMessageBytes[] = "max.message.bytes";
 constexpr const char kTimestampAhead[] = "message.timestamp.after.max.ms";
@@ -199,10 +201,20 @@ class Preparation {
     return internals;
   }
 
+  // A topic that was just made is not known to every broker at once: one that is there for sure is waited for.
   absl::StatusOr<log::TopicInfo> Describe(const std::string& topic) {
-    absl::StatusOr<log::TopicInfo> info = admin_->DescribeTopic(topic);
-    if (!info.ok()) return Annotate(info.status(), StrCat(processor_.QualifiedName(), ": topic ", topic));
-    return info;
+    const absl::Duration deadline = SystemClock().Monotonic() + kTopicAppears;
+    while (true) {
+      absl::StatusOr<log::TopicInfo> info = admin_->DescribeTopic(topic);
+      if (info.ok()) {
+        there_.insert(topic);
+        return info;
+      }
+      const bool wait =
+          absl::IsNotFound(info.status()) && there_.contains(topic) && SystemClock().Monotonic() < deadline;
+      if (!wait) return Annotate(info.status(), StrCat(processor_.QualifiedName(), ": topic ", topic));
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
   }
 
   absl::StatusOr<std::optional<log::TopicInfo>> Find(const std::string& topic) {
@@ -229,17 +241,8 @@ class Preparation {
                                    replication_factor, " (the manifest's; there may be fewer brokers) cannot be made")
                           : StrCat(processor_.QualifiedName(), ": topic ", topic, " cannot be made"));
     }
-    return Described(topic);
-  }
-
-  // A topic that was just made may take a moment to be known to the broker that is asked.
-  absl::StatusOr<log::TopicInfo> Described(const std::string& topic) {
-    const absl::Duration deadline = SystemClock().Monotonic() + absl::Seconds(10);
-    while (true) {
-      absl::StatusOr<log::TopicInfo> info = Describe(topic);
-      if (!absl::IsNotFound(info.status()) || SystemClock().Monotonic() > deadline) return info;
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
+    there_.insert(topic);
+    return Describe(topic);
   }
 
   void WarnOfSettings(const log::TopicInfo& topic, const spec::TopicConfig& wanted) {
@@ -301,6 +304,7 @@ class Preparation {
   const spec::StreamProcessorSpec& processor_;
   const TopicPreparation& options_;
   PreparationReport* const report_;
+  std::set<std::string> there_;  // topics that some broker has told of, or that were made here
 };
 
 }  // namespace

@@ -201,7 +201,11 @@ absl::StatusOr<std::map<std::string, TopicConfig>> AdminClient::TopicConfigs(con
   const rd_kafka_ConfigResource_t** const described =
       rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event.get()), &count);
   for (size_t i = 0; i < count; ++i) {
-    if (rd_kafka_ConfigResource_error(described[i])) continue;
+    const rd_kafka_resp_err_t error = rd_kafka_ConfigResource_error(described[i]);
+    // A broker that has not heard of a new topic yet: that is not the same as settings that may not be seen.
+    if (error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && topics.size() == 1)
+      return absl::NotFoundError(StrCat("there is no topic ", topics.front()));
+    if (error) continue;
     configs[rd_kafka_ConfigResource_name(described[i])] = ConfigOf(described[i]);
   }
   return configs;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <set>
 
+#include "absl/strings/str_join.h"
 #include "common/base/bytes.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
@@ -297,6 +299,12 @@ log::AcknowledgedOffsets Producer::Acknowledged() const {
     if (slot->acknowledged != kNoOffset) offsets[to] = slot->acknowledged;
   }
   return offsets;
+}
+
+std::string Producer::TopicNames() const {
+  std::set<std::string> names;
+  for (const auto& [name, topic] : topics_) names.insert(name);
+  return absl::StrJoin(names, ", ");
 }
 
 bool Producer::refused() const { return failure_ && !IsPurged(failure_->code); }

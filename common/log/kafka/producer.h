@@ -52,6 +52,8 @@ class Producer : public DeliverySink {
   // Acknowledged offsets and the failure.
   void Forget();
   void ForgetFailure() { failure_.reset(); }
+  // The topics it has written to, sorted: "a, b".
+  std::string TopicNames() const;
   // Whether a record was refused or expired since then: it has a number that the ones behind it count on.
   bool refused() const;
 

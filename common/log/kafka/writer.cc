@@ -36,7 +36,10 @@ absl::Status KafkaTransactionalWriter::Expect(State wanted, TransactionCall call
 
 absl::Status KafkaTransactionalWriter::Fail(TransactionCall call, const TransactionError& error,
                                             std::string_view about) {
-  const std::string context = StrCat(NameOf(call), " of ", options_.transactional_id, about);
+  std::string context = StrCat(NameOf(call), " of ", options_.transactional_id, about);
+  // librdkafka does not say which topic.
+  if (error.code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED && call != TransactionCall::kSendOffsets)
+    StrAppend(&context, " to one of ", producer_->TopicNames());
   absl::Status status = ToTransactionStatus(call, error, context);
   const Recovery recovery = RecoveryOf(status);
   if (recovery == Recovery::kRetry) return status;
