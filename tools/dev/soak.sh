@@ -12,7 +12,10 @@ if [[ ${1:-} == kafka ]]; then
   need_packages kafka
   build_programs millstream-crashtest
   use_python
-  MILLSTREAM_BUILD_DIR=$BUILD exec python tests/kafka/soak.py "${@:2}"
+  export MILLSTREAM_BUILD_DIR=$BUILD
+  KAFKA_LATE=1,3,10,20,29,31,45,60,75,90 python -m pytest -q -p no:cacheprovider tests/kafka -k "late" </dev/null
+  python -m pytest -q -p no:cacheprovider -m long tests/kafka </dev/null
+  exec python tests/kafka/soak.py "${@:2}"
 fi
 build_programs millstream engine_simulation_test
 use_python

@@ -1,14 +1,41 @@
 #!/usr/bin/env bash
-# against real Kafka brokers: the test bed itself, the log contract, faults (tests/testbed/kafka, tests/kafka)
+# against real Kafka brokers: the test bed itself, the log and group contracts, faults (tests/testbed/kafka, tests/kafka)
 . "$(dirname "${BASH_SOURCE[0]}")/../part.sh"
 need_packages build test kafka
 build_programs
 use_python
+python tests/testbed/kafka/command.py prepare
+
+# Most of these tests wait for something most of the time (timeouts, failovers): two lanes, each with brokers of its own. What a lane
+# prints is shown when it is done.
+lane() {
+  local name=$1
+  shift
+  SCRATCH=$SCRATCH/$name
+  mkdir -p "$SCRATCH"
+  "$@" >"$SCRATCH/output" 2>&1 || echo "FAILED lane $name: exit code $?" >>"$SCRATCH/output"
+  cat "$SCRATCH/output"
+  if grep -q '^FAILED lane' "$SCRATCH/output"; then count 0 1; fi
+}
+
 # C++ tests that need a broker have the label kafka and find it by MILLSTREAM_TEST_KAFKA.
-if [[ -n $(ctest --test-dir "$BUILD" -N -L kafka | grep 'Test *#') ]]; then
+contracts() {
+  if [[ -z $(ctest --test-dir "$BUILD" -N -L kafka | grep 'Test *#') ]]; then return; fi
   python tests/testbed/kafka/command.py run --secure -- \
     ctest --test-dir "$BUILD" --output-on-failure -L kafka --test-output-size-passed 4000000 --test-output-size-failed 4000000 \
     --output-junit "$SCRATCH/ctest.xml" || true
   python tools/dev/junit.py ctest "$SCRATCH/ctest.xml" "$MS_RESULTS"
-fi
-run_pytest tests/testbed/kafka
+}
+
+others=(tests/kafka/test_access.py tests/kafka/test_brokers_lost.py tests/kafka/test_seeds.py)
+one_broker() { run_pytest -m "not long" tests/kafka "${others[@]/#/--ignore=}"; }
+
+more_brokers() {
+  contracts
+  run_pytest tests/testbed/kafka
+  run_pytest -m "not long" "${others[@]}"
+}
+
+lane one-broker one_broker &
+lane more-brokers more_brokers &
+wait
