@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "common/log/kafka/errors.h"
@@ -16,6 +18,9 @@ namespace {
 constexpr absl::Duration kRetryPause = absl::Milliseconds(50);
 // librdkafka answers by its own timer; this is for it being late, not for the broker.
 constexpr absl::Duration kAnswerSlack = absl::Seconds(2);
+
+// The least time between two clients for calls about groups.
+constexpr absl::Duration kGroupClientAge = absl::Seconds(1);
 
 TopicConfig ConfigOf(const rd_kafka_ConfigResource_t* resource) {
   TopicConfig config;
@@ -48,7 +53,7 @@ int Millis(absl::Duration duration) {
       std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 1, std::numeric_limits<int>::max() / 4));
 }
 
-absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::New(std::shared_ptr<const ClientContext> context) {
+absl::StatusOr<std::unique_ptr<Client>> AdminClient::NewClient(std::shared_ptr<const ClientContext> context) {
   ClientSpec spec;
   spec.what = "admin";
   // A consumer, although it never consumes: when a broker answers a question about a group's offsets with
@@ -56,9 +61,35 @@ absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::New(std::shared_ptr<co
   // own group to look for its coordinator, and crashes where the client has none.
   spec.type = RD_KAFKA_CONSUMER;
   spec.fixed = AdminProperties();
-  auto client = Client::New(std::move(context), std::move(spec));
-  if (!client.ok()) return client.status();
-  return std::unique_ptr<AdminClient>(new AdminClient(*std::move(client)));
+  return Client::New(std::move(context), std::move(spec));
+}
+
+absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::New(std::shared_ptr<const ClientContext> context) {
+  MS_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, NewClient(context));
+  return std::unique_ptr<AdminClient>(new AdminClient(std::move(context), std::move(client)));
+}
+
+std::shared_ptr<Client> AdminClient::ClientFor(rd_kafka_admin_op_t op) {
+  const bool group = op == RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS ||
+                     op == RD_KAFKA_ADMIN_OP_ALTERCONSUMERGROUPOFFSETS || op == RD_KAFKA_ADMIN_OP_DELETEGROUPS;
+  absl::MutexLock lock(&mutex_);
+  return group && group_client_ ? group_client_ : client_;
+}
+
+// librdkafka 2.8 keeps the coordinators it has found for admin calls as long as they are asked, right or wrong
+// (rdkafka_coord.c: only the transaction code evicts one): a client that met one that had moved would meet it for ever.
+void AdminClient::NoteMovedCoordinator(const absl::Status& status) {
+  const std::string_view name = rd_kafka_err2name(RD_KAFKA_RESP_ERR_NOT_COORDINATOR);
+  if (!absl::IsUnavailable(status) || !absl::StrContains(status.message(), ToAbsl(name))) return;
+  std::shared_ptr<Client> ended;  // ends after the lock, which may take a while
+  absl::MutexLock lock(&mutex_);
+  // While a new coordinator is elected, every one says that it is none.
+  if (clock_.Monotonic() - group_client_made_ < kGroupClientAge) return;
+  group_client_made_ = clock_.Monotonic();
+  auto made = NewClient(context_);
+  if (!made.ok()) return;  // the old one is asked again
+  std::shared_ptr<Client> last = std::exchange(group_client_, std::shared_ptr<Client>(*std::move(made)));
+  ended = std::exchange(group_client_before_, std::move(last));
 }
 
 absl::Status AdminClient::UntilSettled(const std::function<absl::Status()>& attempt) {
@@ -69,6 +100,7 @@ absl::Status AdminClient::UntilSettled(const std::function<absl::Status()>& atte
   const absl::Duration until = clock_.Monotonic() + wait;
   while (true) {
     absl::Status status = attempt();
+    NoteMovedCoordinator(status);
     if (!absl::IsUnavailable(status) || clock_.Monotonic() + kRetryPause >= until) return status;
     absl::SleepFor(kRetryPause);
   }
@@ -77,7 +109,8 @@ absl::Status AdminClient::UntilSettled(const std::function<absl::Status()>& atte
 absl::StatusOr<Owned<rd_kafka_event_t>> AdminClient::CallOnce(rd_kafka_admin_op_t op, std::string_view what,
                                                               const Start& start, const Tune& tune,
                                                               absl::Duration wait) {
-  const Owned<rd_kafka_AdminOptions_t> options(rd_kafka_AdminOptions_new(get(), op));
+  const std::shared_ptr<Client> client = ClientFor(op);
+  const Owned<rd_kafka_AdminOptions_t> options(rd_kafka_AdminOptions_new(client->get(), op));
   char error[512];
   if (rd_kafka_AdminOptions_set_request_timeout(options.get(), Millis(wait), error, sizeof(error))) {
     return absl::InternalError(StrCat(what, ": ", error));
@@ -86,15 +119,15 @@ absl::StatusOr<Owned<rd_kafka_event_t>> AdminClient::CallOnce(rd_kafka_admin_op_
     const Owned<rd_kafka_error_t> refused(tune(options.get()));
     if (refused) return absl::InternalError(StrCat(what, ": ", rd_kafka_error_string(refused.get())));
   }
-  const Owned<rd_kafka_queue_t> queue(rd_kafka_queue_new(get()));
-  start(get(), options.get(), queue.get());
+  const Owned<rd_kafka_queue_t> queue(rd_kafka_queue_new(client->get()));
+  start(client->get(), options.get(), queue.get());
   Owned<rd_kafka_event_t> event(rd_kafka_queue_poll(queue.get(), Millis(wait + kAnswerSlack)));
   const rd_kafka_resp_err_t failed = event ? rd_kafka_event_error(event.get()) : RD_KAFKA_RESP_ERR__TIMED_OUT;
   if (failed == RD_KAFKA_RESP_ERR_NO_ERROR) return event;
   const char* const text = event ? rd_kafka_event_error_string(event.get()) : nullptr;
   absl::Status status = ToStatus(failed, what, text == nullptr ? "" : text);
   if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
-    status = absl::Status(status.code(), StrCat(status.message(), ConnectionTrouble()));
+    status = absl::Status(status.code(), StrCat(status.message(), client->ConnectionTrouble()));
   }
   return status;
 }

@@ -60,13 +60,15 @@ class AdminClient {
   void NoteWritten(const std::string& topic);
 
   // Runs an admin call of librdkafka: `start` issues it. The event, or the error of the whole call; repeats calls whose
-  // error passes by itself. `what` says what is being done, for errors.
+  // error passes by itself. `what` says what is being done, for errors. Calls about one group go to its coordinator,
+  // wherever that has moved.
   using Tune = std::function<rd_kafka_error_t*(rd_kafka_AdminOptions_t*)>;
   using Start = std::function<void(rd_kafka_t*, const rd_kafka_AdminOptions_t*, rd_kafka_queue_t*)>;
   absl::StatusOr<Owned<rd_kafka_event_t>> Call(rd_kafka_admin_op_t op, std::string_view what, const Start& start,
                                                const Tune& tune = nullptr,
                                                std::optional<absl::Duration> wait = std::nullopt);
-  // Repeats `attempt` while its error passes by itself (UNAVAILABLE), up to the deadline.
+  // Repeats `attempt` while its error passes by itself (UNAVAILABLE), up to the deadline. Of errors in answers about a
+  // group it learns that a coordinator has moved.
   absl::Status UntilSettled(const std::function<absl::Status()>& attempt);
 
   rd_kafka_t* get() const { return client_->get(); }
@@ -87,13 +89,23 @@ class AdminClient {
   absl::StatusOr<std::map<std::string, TopicConfig>> TopicConfigs(const std::vector<std::string>& topics,
                                                                   absl::Duration wait);
   absl::Status UntilSettled(const std::function<absl::Status()>& attempt, absl::Duration wait);
-  explicit AdminClient(std::unique_ptr<Client> client) : client_(std::move(client)) {}
+  AdminClient(std::shared_ptr<const ClientContext> context, std::shared_ptr<Client> client)
+      : context_(std::move(context)), client_(std::move(client)) {}
+  static absl::StatusOr<std::unique_ptr<Client>> NewClient(std::shared_ptr<const ClientContext> context);
+  std::shared_ptr<Client> ClientFor(rd_kafka_admin_op_t op);
+  // If the error says so: the next call about a group is made by a client that asks who coordinates it.
+  void NoteMovedCoordinator(const absl::Status& status);
   absl::StatusOr<Owned<rd_kafka_event_t>> CallOnce(rd_kafka_admin_op_t op, std::string_view what, const Start& start,
                                                    const Tune& tune, absl::Duration wait);
 
-  const std::unique_ptr<Client> client_;
+  const std::shared_ptr<const ClientContext> context_;
+  const std::shared_ptr<Client> client_;
   const Clock& clock_ = SystemClock();
   absl::Mutex mutex_;
+  // Instead of client_ for calls about groups, once a coordinator has moved; and the one before, of which an answer may
+  // still be in use.
+  std::shared_ptr<Client> group_client_ ABSL_GUARDED_BY(mutex_), group_client_before_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration group_client_made_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
   absl::flat_hash_map<std::string, Limit> limits_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> written_ ABSL_GUARDED_BY(mutex_);
 };

@@ -21,7 +21,7 @@ class AdminTest : public testing::Test {
     char error[256];
     host_ = rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), error, sizeof(error));
     MS_CHECK(host_ != nullptr);
-    cluster_ = rd_kafka_mock_cluster_new(host_, 1);
+    cluster_ = rd_kafka_mock_cluster_new(host_, 2);
     MS_CHECK(cluster_ != nullptr);
     MS_CHECK(rd_kafka_mock_topic_create(cluster_, "t", 2, 1) == RD_KAFKA_RESP_ERR_NO_ERROR);
     KafkaLogOptions options;
@@ -53,6 +53,21 @@ TEST_F(AdminTest, OffsetsOfAGroupWhoseCoordinatorMovesOrLoads) {
     ASSERT_TRUE(offsets.ok()) << rd_kafka_err2name(error) << ": " << offsets.status();
     EXPECT_TRUE(offsets->empty());
   }
+}
+
+// librdkafka 2.8 asks the coordinator that it knows for ever: tasks could not be opened any more once it had moved.
+TEST_F(AdminTest, OffsetsOfAGroupWhoseCoordinatorHasMoved) {
+  const std::vector<TopicPartition> partitions = {{"t", Partition(0)}};
+  MS_CHECK(rd_kafka_mock_coordinator_set(cluster_, "group", "g", 1) == RD_KAFKA_RESP_ERR_NO_ERROR);
+  ASSERT_TRUE(log_->admin().StableGroupOffsets("g", partitions).ok());
+  // From now on broker 1 sends everybody away, as a real one does; more often than can be asked in 20 s.
+  MS_CHECK(rd_kafka_mock_coordinator_set(cluster_, "group", "g", 2) == RD_KAFKA_RESP_ERR_NO_ERROR);
+  for (int i = 0; i < 10000; ++i) {
+    rd_kafka_mock_broker_push_request_error_rtts(cluster_, 1, kOffsetFetch, 1, RD_KAFKA_RESP_ERR_NOT_COORDINATOR, 0);
+  }
+  const auto offsets = log_->admin().StableGroupOffsets("g", partitions);
+  ASSERT_TRUE(offsets.ok()) << offsets.status();
+  EXPECT_TRUE(offsets->empty());
 }
 
 }  // namespace
