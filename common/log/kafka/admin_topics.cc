@@ -1,6 +1,8 @@
 // log::Admin on a cluster: topics.
 #include <limits>
 
+#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "common/log/kafka/admin.h"
@@ -11,6 +13,9 @@ namespace {
 
 // Settings are asked for so many topics at a time: an answer has some 3 KB per topic.
 constexpr size_t kTopicsPerRequest = 500;
+
+// How long a topic that was just made may be unknown to the broker that is asked, and how often that is asked.
+constexpr absl::Duration kTopicAppears = absl::Seconds(5), kTopicPause = absl::Milliseconds(10);
 
 // The bound on how far ahead of the broker's clock a record's timestamp may be: since Kafka 3.6 (KIP-937), and before.
 constexpr char kTimestampAhead[] = "message.timestamp.after.max.ms";
@@ -87,7 +92,7 @@ absl::Status KafkaAdmin::Create(const log::TopicSpec& spec, const std::map<std::
     }
   }
   rd_kafka_NewTopic_t* topics[] = {topic.get()};
-  return client_->UntilSettled([&]() -> absl::Status {
+  MS_RETURN_IF_ERROR(client_->UntilSettled([&]() -> absl::Status {
     MS_ASSIGN_OR_RETURN(const auto event, client_->Call(RD_KAFKA_ADMIN_OP_CREATETOPICS, what,
                                                         [&](rd_kafka_t* client, const rd_kafka_AdminOptions_t* options,
                                                             rd_kafka_queue_t* queue) {
@@ -97,7 +102,13 @@ absl::Status KafkaAdmin::Create(const log::TopicSpec& spec, const std::map<std::
     const rd_kafka_topic_result_t** const results =
         rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event.get()), &count);
     return OneResult(results, count, what);
-  });
+  }));
+  // The controller has made it, brokers hear of it a moment later: who asks next should not be told that there is none.
+  const absl::Duration until = SystemClock().Monotonic() + kTopicAppears;
+  while (absl::IsNotFound(DescribeTopic(spec.name).status()) && SystemClock().Monotonic() < until) {
+    absl::SleepFor(kTopicPause);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status KafkaAdmin::DeleteTopic(const std::string& topic) {
