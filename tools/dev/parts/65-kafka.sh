@@ -6,7 +6,7 @@ build_programs
 use_python
 python tests/testbed/kafka/command.py prepare
 
-# Most of these tests wait for something most of the time (timeouts, failovers): two lanes, each with brokers of its own. What a lane
+# Most of these tests wait for something most of the time (timeouts, failovers): four lanes, each with brokers of its own. What a lane
 # prints is shown when it is done.
 lane() {
   local name=$1
@@ -27,15 +27,15 @@ contracts() {
   python tools/dev/junit.py ctest "$SCRATCH/ctest.xml" "$MS_RESULTS"
 }
 
-others=(tests/kafka/test_access.py tests/kafka/test_brokers_lost.py tests/kafka/test_seeds.py)
-one_broker() { run_pytest -m "not long" tests/kafka "${others[@]/#/--ignore=}"; }
+brokers=(tests/kafka/test_brokers_lost.py tests/kafka/test_seeds.py)
+transactions=(tests/kafka/test_crash_points.py tests/kafka/test_commit_reply.py)
+security=(tests/kafka/test_access.py tests/kafka/test_tools.py)
+short() { run_pytest -m "not long" "$@"; }
 
-more_brokers() {
-  contracts
-  run_pytest tests/testbed/kafka
-  run_pytest -m "not long" "${others[@]}"
-}
+contracts_and_security() { contracts; short "${security[@]}"; }
+testbed_and_brokers() { run_pytest tests/testbed/kafka; short "${brokers[@]}"; }
+transactions() { short "${transactions[@]}"; }
+the_rest() { short tests/kafka "${brokers[@]/#/--ignore=}" "${transactions[@]/#/--ignore=}" "${security[@]/#/--ignore=}"; }
 
-lane one-broker one_broker &
-lane more-brokers more_brokers &
+for name in contracts_and_security testbed_and_brokers transactions the_rest; do lane "$name" "$name" & done
 wait
