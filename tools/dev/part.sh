@@ -4,6 +4,7 @@
 #   build_programs [TARGET...]  build into $BUILD
 #   use_python                  the Python environment of the cache, the SDK, the built programs on the PATH
 #   count PASSED FAILED         report results (may be called several times)
+#   fail NAME                   report one failed test, which the end of ./dev test lists by that name
 #   skip NAME REASON            report one test that could not run here; with CI=true that fails the run
 #   run_pytest ARG...           run pytest and count what it ran
 #   run_counted COMMAND...      run a program whose last output line is "N passed, N failed[, N skipped]" and count that
@@ -24,9 +25,16 @@ export MS_RESULTS
 # Scratch files of this part, removed at its end.
 SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/millstream-test.XXXXXX")
 export SCRATCH
-trap 'rm -rf "$SCRATCH"' EXIT
+# A `millstream run` that is killed leaves the folder of its socket behind: here, not in /tmp. The path must be short.
+XDG_RUNTIME_DIR=$(mktemp -d /tmp/ms-run.XXXXXX)
+export XDG_RUNTIME_DIR
+trap 'rm -rf "$SCRATCH" "$XDG_RUNTIME_DIR"' EXIT
 
 count() { echo "count $1 $2" >>"$MS_RESULTS"; }
+fail() {
+  echo "FAILED $1"
+  printf 'count 0 1\nfail %s\n' "$1" >>"$MS_RESULTS"
+}
 skip() {
   echo "SKIPPED $1: $2"
   echo "skip $1: $2" >>"$MS_RESULTS"
@@ -35,7 +43,7 @@ skip() {
 run_simple() {
   local name=$1
   shift
-  if "$@"; then echo "passed $name"; count 1 0; else echo "FAILED $name"; count 0 1; fi
+  if "$@"; then echo "passed $name"; count 1 0; else fail "$name"; fi
 }
 
 run_counted() {
@@ -43,23 +51,19 @@ run_counted() {
   "$@" 2>&1 | tee "$log" || status=$?
   line=$(grep -E '^([a-z-]+: )?[0-9]+ passed, [0-9]+ failed' "$log" | tail -1) || true
   if [[ ! $line =~ ([0-9]+)\ passed,\ ([0-9]+)\ failed ]]; then
-    echo "FAILED $*: no line of the form 'N passed, N failed' (exit code $status)"
-    count 0 1
+    fail "$*: no line of the form 'N passed, N failed' (exit code $status)"
     return
   fi
   local passed=${BASH_REMATCH[1]} failed=${BASH_REMATCH[2]}
-  if [[ $status != 0 && $failed == 0 ]]; then
-    echo "FAILED $*: exit code $status"
-    failed=1
-  fi
+  if [[ $status != 0 && $failed == 0 ]]; then fail "$*: exit code $status"; fi
   count "$passed" "$failed"
-  # Skipped tests are named on lines "SKIPPED name: reason".
-  grep -E '^SKIPPED ' "$log" | sed 's/^SKIPPED /skip /' >>"$MS_RESULTS" || true
+  # Skipped and failed tests are named on lines "SKIPPED name: reason" and "FAILED name".
+  sed -nE 's/^SKIPPED /skip /p; s/^FAILED:? /fail /p' "$log" >>"$MS_RESULTS"
 }
 
 run_pytest() {
   local status=0 summary=$SCRATCH/pytest.xml
   MILLSTREAM_BUILD_DIR=$BUILD python -m pytest -q -p no:cacheprovider --junitxml="$summary" -o junit_family=xunit2 "$@" </dev/null || status=$?
-  python "$ROOT/tools/dev/junit.py" pytest "$summary" "$MS_RESULTS" || count 0 1
-  if [[ $status -gt 1 ]]; then echo "FAILED pytest: exit code $status"; count 0 1; fi
+  python "$ROOT/tools/dev/junit.py" pytest "$summary" "$MS_RESULTS" || fail "pytest $*: no report"
+  if [[ $status -gt 1 ]]; then fail "pytest $*: exit code $status"; fi
 }

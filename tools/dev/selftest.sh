@@ -31,7 +31,8 @@ part 40-broken <<<'count 5 0; exit 3'
 part 50-skips <<<'count 1 0; skip namespaces "needs root"'
 part 60-liar <<<'run_counted bash -c "echo 4 passed, 0 failed; exit 1"'
 part 70-silent <<<'run_counted true'
-driver() { (cd "$scratch/copy"; CI=${2:-} ROOT= bash tools/dev/test.sh $1 2>/dev/null || echo "exit $?") | tail -2 | tr '\n' ';'; }
+whole_driver() { (cd "$scratch/copy"; CI=${2:-} ROOT= bash tools/dev/test.sh $1 2>/dev/null || echo "exit $?"); }
+driver() { whole_driver "$@" | tail -2 | tr '\n' ';'; }
 
 check "a good part" "*3 passed, 0 failed;" "$(driver good)"
 check "a failing part" "1 passed, 1 failed;exit 1;" "$(driver bad)"
@@ -42,6 +43,9 @@ check "a skip in CI" "1 passed, 1 failed;exit 1;" "$(driver skips true)"
 check "a program that fails with a good closing line" "4 passed, 1 failed;exit 1;" "$(driver liar)"
 check "a program without a closing line" "0 passed, 1 failed;exit 1;" "$(driver silent)"
 check "several parts" "4 passed, 1 failed;exit 1;" "$(driver "good bad")"
+check "failed tests are named at the end" "*total *FAILED bad: wrong*FAILED broken: the part ended with exit code 3*FAILED liar: bash *: exit code 1*" \
+  "$(whole_driver "bad broken liar")"
+check "skipped tests too, in CI" "*total *FAILED skips: (skipped, which CI=true forbids) namespaces: needs root*" "$(whole_driver skips true)"
 check "an unknown part" "*exit 1;" "$(driver nothing)"
 
 packages() { MILLSTREAM_RELEASE=$1 bash -c '. tools/dev/lib.sh; . tools/dev/packages.sh; MS_ASSUME_NO_COMMANDS=1 listed_packages build test kafka data lint' | tr '\n' ' '; }
@@ -88,7 +92,7 @@ cat >"$scratch/ctest.xml" <<'XML'
 XML
 : >"$scratch/results"
 python3 tools/dev/junit.py ctest "$scratch/ctest.xml" "$scratch/results" >/dev/null
-check "counting of GoogleTest programs" "count 4 2;skip a_test: A.Root;" "$(tr '\n' ';' <"$scratch/results")"
+check "counting of GoogleTest programs" "count 4 2;fail b_test: B.Two;fail crash_test;skip a_test: A.Root;" "$(tr '\n' ';' <"$scratch/results")"
 
 # The runner of the documents: a wrong line, a failing command, a background command are seen.
 cat >"$scratch/right.md" <<'MD'

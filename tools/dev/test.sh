@@ -30,7 +30,7 @@ results=$(mktemp -d "${TMPDIR:-/tmp}/millstream-results.XXXXXX")
 trap 'rm -rf "$results"' EXIT
 
 total_passed=0 total_failed=0 total_skipped=0
-table=()
+table=() failures=()
 for part in "${selected[@]}"; do
   name=$(part_name "$part")
   say "$name: $(sed -n '2s/^# //p' "$part")"
@@ -40,12 +40,16 @@ for part in "${selected[@]}"; do
   bash "$part" </dev/null || status=$?
   read -r passed failed < <(awk '$1 == "count" { p += $2; f += $3 } END { print p + 0, f + 0 }' "$MS_RESULTS")
   skipped=$(grep -c '^skip ' "$MS_RESULTS") || true
-  if [[ $status != 0 && $failed == 0 ]]; then echo "FAILED $name: the part ended with exit code $status"; failed=1; fi
-  if [[ $((passed + failed + skipped)) == 0 ]]; then echo "FAILED $name: it ran no test"; failed=1; fi
+  if [[ $status != 0 && $failed == 0 ]]; then echo "fail the part ended with exit code $status" >>"$MS_RESULTS"; failed=1; fi
+  if [[ $((passed + failed + skipped)) == 0 ]]; then echo "fail it ran no test" >>"$MS_RESULTS"; failed=1; fi
   if in_ci && [[ $skipped != 0 ]]; then
-    sed -n 's/^skip /FAILED (skipped, which CI=true forbids) /p' "$MS_RESULTS"
+    sed -n 's/^skip /fail (skipped, which CI=true forbids) /p' "$MS_RESULTS" >"$results/.skipped"
+    cat "$results/.skipped" >>"$MS_RESULTS"
     failed=$((failed + skipped)) skipped=0
   fi
+  mapfile -t -O "${#failures[@]}" failures < <(sed -n "s/^fail /FAILED $name: /p" "$MS_RESULTS")
+  named=$(grep -c '^fail ' "$MS_RESULTS") || true
+  if [[ $named -lt $failed ]]; then failures+=("FAILED $name: $((failed - named)) without a name (the output above shows them)"); fi
   total_passed=$((total_passed + passed)) total_failed=$((total_failed + failed)) total_skipped=$((total_skipped + skipped))
   table+=("$(printf '%-14s %7d %7d %8d %8d' "$name" "$passed" "$failed" "$skipped" $((SECONDS - started)))")
 done
@@ -55,6 +59,8 @@ printf '%-14s %7s %7s %8s %8s\n' part passed failed skipped seconds
 printf '%s\n' "${table[@]}"
 printf '%-14s %7d %7d %8d %8d\n' total $total_passed $total_failed $total_skipped $SECONDS
 echo
+# Once more at the very end, since where the output is long nobody sees its middle.
+if [[ ${#failures[@]} -gt 0 ]]; then printf '%s\n' "${failures[@]}" ""; fi
 if [[ $total_skipped == 0 ]]; then
   echo "$total_passed passed, $total_failed failed"
 else

@@ -27,6 +27,7 @@ run_go() {
   failed=$(grep -c '^--- FAIL' "$log" || true)
   if [[ $status != 0 && $failed == 0 ]]; then failed=1; fi
   count "$passed" "$failed"
+  sed -n 's/^--- FAIL: /fail go test: /p' "$log" >>"$MS_RESULTS"
 }
 
 cd sdk/go
@@ -44,6 +45,7 @@ run_node() {
   failed=$(sed -n 's/^# fail //p' "$log")
   if [[ $status != 0 && ${failed:-0} == 0 ]]; then cat "$log"; failed=1; fi
   count "${passed:-0}" "${failed:-0}"
+  sed -nE 's/^ *not ok [0-9]+ - /fail node test: /p' "$log" >>"$MS_RESULTS"
 }
 
 run_node "$SCRATCH/typescript/dist/test/"

@@ -13,9 +13,8 @@ lane() {
   shift
   SCRATCH=$SCRATCH/$name
   mkdir -p "$SCRATCH"
-  "$@" >"$SCRATCH/output" 2>&1 || echo "FAILED lane $name: exit code $?" >>"$SCRATCH/output"
+  "$@" >"$SCRATCH/output" 2>&1 || fail "lane $name: exit code $?" >>"$SCRATCH/output"
   cat "$SCRATCH/output"
-  if grep -q '^FAILED lane' "$SCRATCH/output"; then count 0 1; fi
 }
 
 # C++ tests that need a broker have the label kafka and find it by MILLSTREAM_TEST_KAFKA.
