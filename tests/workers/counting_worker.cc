@@ -1,10 +1,11 @@
 // Counts records per key: state = count, one output per record with the new count. The worker of the throughput
 // benchmark (it does what the peers' benchmark program does) and of the fault tests.
 //
-//   counting_worker [--input=in] [--output=out] [--store=counts] [--format=decimal|binary] [--parallel=4] [--workers=1]
-//                   [--delay-us=0] [--crash-key=KEY] [--hang-key=KEY] [--fail-key=KEY]
+//   counting_worker [--input=in] [--output=out] [--store=counts] [--state=count|keep] [--format=decimal|binary]
+//                   [--parallel=4] [--workers=1] [--delay-us=0] [--crash-key=KEY] [--hang-key=KEY] [--fail-key=KEY]
 //
-// An empty --output emits nothing; `binary` counts are 8 bytes, big-endian. --workers opens that many connections, each
+// An empty --output emits nothing; `binary` counts are 8 bytes, big-endian. `keep`: state = the last value of the key, the
+// output is its length. --workers opens that many connections, each
 // with a thread. --delay-us sleeps in every handler call. The last three do so for every record of that key: abort the
 // process, never return, return an error.
 #include <charconv>
@@ -23,7 +24,7 @@ namespace millstream {
 namespace {
 
 struct Options {
-  std::string input = "in", output = "out", store = "counts", format = "decimal";
+  std::string input = "in", output = "out", store = "counts", state = "count", format = "decimal";
   int parallel = 4, workers = 1, delay_us = 0;
   std::optional<std::string> crash_key, hang_key, fail_key;
 };
@@ -71,12 +72,22 @@ absl::Status Count(const Options& options, worker::Context& ctx) {
   return ctx.Emit(options.output, ctx.key(), text);
 }
 
+absl::Status Keep(const Options& options, worker::Context& ctx) {
+  const std::string_view value = ctx.value().value_or("");  // a tombstone is kept as nothing
+  const absl::Status stored = ctx.State(options.store).Put(value);
+  if (!stored.ok() || options.output.empty()) return stored;
+  char buffer[24];
+  return ctx.Emit(options.output, ctx.key(), Format(value.size(), false, buffer));
+}
+
 absl::Status RunOne(const Options& options) {
   worker::AppOptions app_options;
   app_options.name = "counting";
   app_options.parallel = options.parallel;
   worker::App app(app_options);
-  app.On(options.input, [&options](worker::Context& ctx) { return Count(options, ctx); });
+  app.On(options.input, [&options](worker::Context& ctx) {
+    return options.state == "keep" ? Keep(options, ctx) : Count(options, ctx);
+  });
   return app.Run();
 }
 
@@ -86,6 +97,7 @@ int Main(int argc, char** argv) {
   flags.Take("input", &options.input);
   flags.Take("output", &options.output);
   flags.Take("store", &options.store);
+  flags.Take("state", &options.state);
   flags.Take("format", &options.format);
   flags.Take("parallel", &options.parallel);
   flags.Take("workers", &options.workers);

@@ -1,10 +1,19 @@
 #!/usr/bin/env bash
 # ./dev bench [NAME...]: every program $BUILD/bin/*_bench and every script bench/*.py, or the named ones. See bench/README.md.
+# ./dev bench kafka [OPTION...]: on a real broker beside peers; it is not part of the others. See bench/kafka/README.md.
 set -euo pipefail
 . tools/dev/lib.sh
 . tools/dev/packages.sh
 . tools/dev/build.sh
 . tools/dev/python.sh
+if [[ ${1:-} == kafka ]]; then
+  shift
+  need_packages build test kafka bench
+  build_programs millstream counting_worker kafka_load rdkafka_loop
+  use_python
+  MILLSTREAM_BUILD_DIR=$BUILD exec python bench/kafka/run.py "$@"
+fi
+
 need_packages build test sdk
 build_programs
 use_python

@@ -1,0 +1,74 @@
+"""Kafka Streams: bench/kafka/streams, compiled once and kept with its jars in the cache folder."""
+
+import hashlib
+import pathlib
+import re
+import shutil
+import subprocess
+
+import distribution
+import machine
+from peers.peer import Peer
+
+SOURCE = pathlib.Path(__file__).resolve().parents[1] / "streams"
+GUARANTEES = {"ExactlyOnce": "exactly_once_v2", "AtLeastOnce": "at_least_once"}
+HEAP_MB = 1024
+
+
+def home():
+    """The folder with jars and class; made on first use (80 MB from Maven Central)."""
+    if not shutil.which("java"):
+        raise distribution.Unavailable("no java found; `./dev bench kafka` installs it (tools/packages)")
+    version = subprocess.run(["java", "-version"], capture_output=True, check=False).stderr
+    key = hashlib.sha256((SOURCE / "pom.xml").read_bytes() + (SOURCE / "StreamsPeer.java").read_bytes() + version).hexdigest()[:12]
+    folder = distribution.CACHE / f"streams-{key}"
+    if (folder / ".complete").exists():
+        return folder
+    with distribution.locked(distribution.CACHE / f"streams-{key}.lock"):
+        if not (folder / ".complete").exists():
+            for program in ("mvn", "javac"):
+                if not shutil.which(program):
+                    raise distribution.Unavailable(f"no {program} found; `./dev bench kafka` installs it (tools/packages)")
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            distribution.call(["mvn", "-q", "-B", "-f", SOURCE / "pom.xml", distribution.COPY_DEPENDENCIES, f"-DoutputDirectory={folder / 'libs'}"],
+                              "mvn: fetching Kafka Streams")
+            distribution.call(["javac", "-cp", f"{folder}/libs/*", "-d", folder / "classes", SOURCE / "StreamsPeer.java"], "javac")
+            (folder / ".complete").touch()
+    return folder
+
+
+class Streams(Peer):
+    """As its documentation sets it up, but for: the cache of the store off (each input has its output, as everywhere here), a static member (else a
+    killed one is waited for), and linger 0 where latency is measured."""
+
+    def __init__(self, threads=1):
+        self.threads = threads
+        self.label = f"Kafka Streams, {threads} thread{'s' if threads > 1 else ''}"
+
+    def prepare(self):
+        home()
+
+    def start(self, job):
+        folder = home()
+        properties = {"application.id": job.name, "bootstrap.servers": job.kafka, "processing.guarantee": GUARANTEES[job.guarantee],
+                      "num.stream.threads": self.threads, "state.dir": job.folder / "state", "statestore.cache.max.bytes": 0,
+                      "replication.factor": 1, "auto.offset.reset": "earliest", "group.instance.id": f"{job.name}-0"}
+        if job.low_latency:
+            properties["producer.linger.ms"] = 0
+        return machine.Process(["java", f"-Xmx{HEAP_MB}m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{folder}/libs/*:{folder}/classes",
+                                "StreamsPeer", job.task, job.input, job.output, *(f"{name}={value}" for name, value in properties.items())],
+                               job.folder / "streams.log")
+
+    def wipe(self, job):
+        shutil.rmtree(job.folder / "state", ignore_errors=True)
+        (job.folder / "streams.log").unlink()
+
+    def restored(self, process):
+        """From the begin of the first restore to the end of the last one; a store without anything to restore says nothing."""
+        log = process.log(1 << 30)
+        begins = [int(time) for time in re.findall(r"^RESTORING (\d+) ", log, re.M)]
+        ends = [(int(time), int(records)) for time, records in re.findall(r"^RESTORED (\d+) \S+ (\d+)$", log, re.M)]
+        if not begins or not ends:
+            return None
+        return (max(time for time, _ in ends) - min(begins)) / 1000, sum(records for _, records in ends)
