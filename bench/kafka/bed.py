@@ -37,6 +37,9 @@ class Progress:
         self.asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
 
     def __call__(self):
+        return clients.patiently(self.ask)  # a topic that was just made has no leader for a moment
+
+    def ask(self):
         answers = self.client.list_offsets(self.asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=30)
         return sum(answer.result(60).offset for answer in answers.values())
 

@@ -62,7 +62,8 @@ void Arguments::Done() const {
 Client NewClient(rd_kafka_type_t type, const std::string& bootstrap, const Settings& settings) {
   char error[512];
   Owned<rd_kafka_conf_t> conf(rd_kafka_conf_new());
-  Settings all = {{"bootstrap.servers", bootstrap}, {"socket.nagle.disable", "true"}, {"log.connection.close", "false"}};
+  Settings all = {
+      {"bootstrap.servers", bootstrap}, {"socket.nagle.disable", "true"}, {"log.connection.close", "false"}};
   all.insert(all.end(), settings.begin(), settings.end());
   for (const auto& [name, value] : all)
     if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), error, sizeof(error)) != RD_KAFKA_CONF_OK)
@@ -84,7 +85,7 @@ Owned<rd_kafka_topic_t> NewTopic(rd_kafka_t* client, const std::string& topic, c
 
 int PartitionCount(rd_kafka_t* client, const std::string& topic) {
   const Owned<rd_kafka_topic_t> handle = NewTopic(client, topic);
-  const rd_kafka_metadata* found = nullptr;
+  const rd_kafka_metadata_t* found = nullptr;
   Check(topic, rd_kafka_metadata(client, 0, handle.get(), &found, kDeadlineMs));
   const kafka::OwnedMetadata metadata(found);
   if (metadata->topic_cnt != 1 || metadata->topics[0].partition_cnt == 0) Die(topic, "does not exist");

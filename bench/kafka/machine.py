@@ -28,13 +28,13 @@ def read_stat(path):
 
 def family(pid):
     """The process and all its descendants."""
-    found, todo = [], [pid]
-    while todo:
-        current = todo.pop()
+    found, waiting = [], [pid]
+    while waiting:
+        current = waiting.pop()
         found.append(current)
         try:
             for task in pathlib.Path(f"/proc/{current}/task").iterdir():
-                todo += [int(child) for child in (task / "children").read_text().split()]
+                waiting += [int(child) for child in (task / "children").read_text().split()]
         except OSError:
             pass  # ended meanwhile
     return found
@@ -107,7 +107,9 @@ class Process:
             self.fail(f"it did not end within {STOP_TIMEOUT} s of SIGTERM")
 
     def kill(self):
-        """SIGKILL to it and all its descendants at the same moment."""
+        """SIGKILL to it and all its descendants at the same moment; nothing if it has ended."""
+        if not self.alive():
+            return
         for pid in family(self.pid):
             try:
                 os.kill(pid, signal.SIGKILL)

@@ -2,7 +2,7 @@
 
 import statistics
 
-FORMS = {"records/s": "{:,.0f}", "records/CPU-s": "{:,.0f}", "RSS MB": "{:.0f}", "others %": "{:.0f}", "machine busy %": "{:.0f}", "restore MB/s": "{:.0f}",
+FORMS = {"records/s": "{:,.0f}", "RSS MB": "{:.0f}", "others %": "{:.0f}", "machine busy %": "{:.0f}", "restore MB/s": "{:.0f}",
          "p50 ms": "{:.1f}", "p99 ms": "{:.1f}", "p99.9 ms": "{:.1f}", "max ms": "{:.1f}"}
 
 

@@ -56,6 +56,6 @@ def measure(bed, peer, job, records, deadline=600):
     peer_cpu, broker_cpu = last.peer - first.peer, last.broker - first.broker
     others = last.machine - first.machine - peer_cpu - broker_cpu - (last.harness - first.harness)
     threads = {f"{name[0]} / {name[1]}": 1e6 * (cpu - first.threads[name]) / counted for name, cpu in last.threads.items()}
-    return {"records/s": counted / seconds, "us/record": 1e6 * peer_cpu / counted, "records/CPU-s": counted / max(peer_cpu, 1e-9), "RSS MB": peak,
+    return {"records/s": counted / seconds, "us/record": 1e6 * peer_cpu / counted, "RSS MB": peak,
             "broker us/record": 1e6 * broker_cpu / counted, "others %": 100 * max(0.0, others) / seconds, "checked": checked, "details": details,
             "threads": dict(sorted(((name, each) for name, each in threads.items() if each > 0.01), key=lambda item: -item[1])[:8])}
