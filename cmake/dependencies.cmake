@@ -23,12 +23,11 @@ if(RDKAFKA_ROOT STREQUAL "system")
   pkg_check_modules(RDKAFKA REQUIRED IMPORTED_TARGET rdkafka>=2.8)
   target_link_libraries(millstream_rdkafka INTERFACE PkgConfig::RDKAFKA)
 else()
-  find_package(CURL REQUIRED)
   find_package(ZLIB REQUIRED)
   pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
   pkg_check_modules(LZ4 REQUIRED IMPORTED_TARGET liblz4)
   target_include_directories(millstream_rdkafka SYSTEM INTERFACE ${RDKAFKA_ROOT}/include)
-  target_link_libraries(millstream_rdkafka INTERFACE ${RDKAFKA_ROOT}/lib/librdkafka.a CURL::libcurl ZLIB::ZLIB PkgConfig::ZSTD PkgConfig::LZ4
+  target_link_libraries(millstream_rdkafka INTERFACE ${RDKAFKA_ROOT}/lib/librdkafka.a ZLIB::ZLIB PkgConfig::ZSTD PkgConfig::LZ4
     OpenSSL::SSL OpenSSL::Crypto Threads::Threads m ${CMAKE_DL_LIBS})
 endif()
 if(MILLSTREAM_TESTS)
