@@ -1,0 +1,163 @@
+//! The conformance worker of the Rust SDK: does what docs/reference/conformance.md says.
+//!
+//!     cargo build --example conformance_worker
+//!     millstream conform --profile conformance/profile.yaml -- target/debug/examples/conformance_worker
+
+use millstream::{App, Context, EmitOptions, Header, HandlerError, HandlerResult, Int64, Output, Range, Raw, Record, Store};
+use std::time::Duration;
+
+static STORES: [Store<Raw, Raw>; 3] =
+    [Store::new("counts", Raw, Raw), Store::new("archive", Raw, Raw), Store::new("nowhere", Raw, Raw)];
+static OUTPUTS: [Output<Raw, Raw>; 3] =
+    [Output::new("out", Raw, Raw), Output::new("reads", Raw, Raw), Output::new("nowhere", Raw, Raw)];
+
+fn store(name: &str) -> Result<&'static Store<Raw, Raw>, HandlerError> {
+    STORES.iter().find(|store| store.name() == name).ok_or_else(|| HandlerError::msg(format!("no store {name:?}")))
+}
+
+fn output(name: &str) -> Result<&'static Output<Raw, Raw>, HandlerError> {
+    OUTPUTS.iter().find(|output| output.name() == name).ok_or_else(|| HandlerError::msg(format!("no output {name:?}")))
+}
+
+/// A word of a script: ~ is null, % alone is empty, %ff a byte.
+fn word(text: &str) -> Result<Option<Vec<u8>>, HandlerError> {
+    if text == "~" {
+        return Ok(None);
+    }
+    if text == "%" {
+        return Ok(Some(Vec::new()));
+    }
+    let mut pieces = text.split('%');
+    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        let digits = piece.get(..2).ok_or_else(|| HandlerError::msg(format!("{text:?} ends in the middle of a byte")))?;
+        bytes.push(u8::from_str_radix(digits, 16)?);
+        bytes.extend_from_slice(piece[2..].as_bytes());
+    }
+    Ok(Some(bytes))
+}
+
+fn show(ctx: &mut Context, key: Option<&[u8]>, value: Option<&[u8]>) -> HandlerResult {
+    Ok(output("reads")?.emit(ctx, key, value)?)
+}
+
+fn get(ctx: &mut Context, own: Option<&[u8]>, from: &Store<Raw, Raw>, key: Option<&str>) -> HandlerResult {
+    let other = key.map(word).transpose()?.flatten();
+    let value = match &other {
+        Some(key) => from.get_key(ctx, key)?,
+        None => from.get(ctx)?,
+    };
+    let value = value.map(<[u8]>::to_vec);
+    show(ctx, other.as_deref().or(own), value.as_deref())
+}
+
+fn get_many(ctx: &mut Context, from: &Store<Raw, Raw>, keys: &[&str]) -> HandlerResult {
+    let keys = keys.iter().map(|key| Ok(word(key)?.unwrap_or_default())).collect::<Result<Vec<_>, HandlerError>>()?;
+    let values = from.get_many(ctx, keys.iter().map(|key| &key[..]))?;
+    let values: Vec<_> = values.into_iter().map(|value| value.map(<[u8]>::to_vec)).collect();
+    for (key, value) in keys.iter().zip(values) {
+        show(ctx, Some(key), value.as_deref())?;
+    }
+    Ok(())
+}
+
+fn scan(ctx: &mut Context, over: &Store<Raw, Raw>, words: &[&str]) -> HandlerResult {
+    let (from, to) = (word(words[0])?, word(words[1])?);
+    let mut range = Range::all();
+    if let Some(from) = &from {
+        range = range.from(&from[..]);
+    }
+    if let Some(to) = &to {
+        range = range.to(&to[..]);
+    }
+    let limit: usize = words[2].parse()?;
+    if limit > 0 {
+        range = range.limit(limit);
+    }
+    if words[3] == "reverse" {
+        range = range.reverse();
+    }
+    let mut rows = over.scan(ctx, range)?;
+    while let Some((key, value)) = rows.next(ctx)? {
+        show(ctx, Some(key), Some(value))?;
+    }
+    Ok(())
+}
+
+fn count(ctx: &mut Context, key: Option<&[u8]>, counts: &Store<Raw, Raw>) -> HandlerResult {
+    let before: i64 = match counts.get(ctx)? {
+        Some(digits) => std::str::from_utf8(digits)?.parse()?,
+        None => 0,
+    };
+    let after = (before + 1).to_string().into_bytes();
+    counts.put(ctx, &after)?;
+    Ok(output("out")?.emit(ctx, key, &after[..])?)
+}
+
+fn emit(ctx: &mut Context, words: &[&str]) -> HandlerResult {
+    let mut options = EmitOptions::new();
+    if let Some(time) = words.get(3).filter(|text| **text != "~") {
+        options = options.timestamp(time.parse()?);
+    }
+    if let Some(partition) = words.get(4).filter(|text| **text != "~") {
+        options = options.partition(partition.parse()?);
+    }
+    let mut headers = Vec::new();
+    for header in words.iter().skip(5) {
+        let (name, value) = header.split_once('=').unwrap_or((header, "%"));
+        headers.push((name, word(value)?));
+    }
+    let options = options.headers(headers.iter().map(|(name, value)| Header { name: name.as_bytes(), value: value.as_deref() }));
+    let (key, value) = (word(words[1])?, word(words[2])?);
+    Ok(output(words[0])?.emit_with(ctx, key.as_deref(), value.as_deref(), &options)?)
+}
+
+fn run(ctx: &mut Context, record: &Record<Raw, Raw>, line: &str) -> HandlerResult {
+    let words: Vec<&str> = line.split(' ').collect();
+    match (words[0], &words[1..]) {
+        ("get", [name, key @ ..]) => get(ctx, record.key, store(name)?, key.first().copied()),
+        ("get_many", [name, keys @ ..]) => get_many(ctx, store(name)?, keys),
+        ("scan", [name, rest @ ..]) => scan(ctx, store(name)?, rest),
+        ("count", [name]) => count(ctx, record.key, store(name)?),
+        ("set", [name, value]) => Ok(store(name)?.put(ctx, &word(value)?.unwrap_or_default())?),
+        ("set", [name, value, key]) => {
+            Ok(store(name)?.put_key(ctx, &word(key)?.unwrap_or_default(), &word(value)?.unwrap_or_default())?)
+        }
+        ("set_size", [name, size]) => Ok(store(name)?.put(ctx, &vec![b'x'; size.parse()?])?),
+        ("delete", [name]) => Ok(store(name)?.delete(ctx)?),
+        ("delete", [name, key]) => Ok(store(name)?.delete_key(ctx, &word(key)?.unwrap_or_default())?),
+        ("emit", rest) => emit(ctx, rest),
+        ("emit_size", [name, size]) => Ok(output(name)?.emit(ctx, record.key, &vec![b'x'; size.parse()?][..])?),
+        ("info", []) => {
+            let facts =
+                format!("{} {} {} {} {}", record.input(), record.task(), record.offset(), record.timestamp(), record.attempt());
+            Ok(output("out")?.emit(ctx, None, facts.as_bytes())?)
+        }
+        ("fail", [text]) => Err(HandlerError::msg(String::from_utf8_lossy(&word(text)?.unwrap_or_default()))),
+        ("fail_size", [size]) => Err(HandlerError::msg("x".repeat(size.parse()?))),
+        ("reject", [text]) => Err(HandlerError::reject(String::from_utf8_lossy(&word(text)?.unwrap_or_default()))),
+        ("sleep", [milliseconds]) => {
+            std::thread::sleep(Duration::from_millis(milliseconds.parse()?));
+            Ok(())
+        }
+        ("crash", []) => std::process::exit(3),
+        _ => Err(HandlerError::msg(format!("no command {line:?}"))),
+    }
+}
+
+fn main() {
+    App::new()
+        .on("script", |ctx, record: Record<Raw, Raw>| {
+            let script = std::str::from_utf8(record.value.unwrap_or_default())?;
+            script.split('\n').try_for_each(|line| run(ctx, &record, line))
+        })
+        .on("echo", |ctx, record: Record<Raw, Raw>| {
+            let options = EmitOptions::new().headers(record.headers());
+            Ok(output("out")?.emit_with(ctx, record.key, record.value, &options)?)
+        })
+        .on("ints", |ctx, record: Record<Raw, Int64>| {
+            let digits = record.value.map(|value| value.to_string().into_bytes());
+            Ok(output("out")?.emit(ctx, record.key, digits.as_deref())?)
+        })
+        .main();
+}

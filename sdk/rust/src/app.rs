@@ -1,0 +1,186 @@
+//! A program: handlers for the inputs of its manifest.
+
+use crate::codec::Decode;
+use crate::context::Context;
+use crate::error::{HandlerError, HandlerResult, RunError};
+use crate::record::Record;
+use crate::stop::Stop;
+use crate::worker::Worker;
+use crate::{panics, signals};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) type Handler = Arc<dyn for<'b> Fn(&mut Context<'b>) -> HandlerResult + Send + Sync>;
+
+/// A stream processor's program. Register handlers with [`App::on`], then call [`App::main`] or [`App::run`].
+#[derive(Clone, Default)]
+pub struct App {
+    /// In the order of registration.
+    handlers: Vec<(String, Handler)>,
+}
+
+/// Environment variables that say where the sidecar is, and how long a program told to stop goes on.
+const SOCKET_VARIABLE: &str = "MILLSTREAM_SOCKET";
+const STOP_VARIABLE: &str = "MILLSTREAM_STOP_TIMEOUT";
+const DEFAULT_SOCKET: &str = "/run/millstream/worker.sock";
+const MAX_PARALLEL: usize = 256;
+
+impl App {
+    /// An app without handlers.
+    pub fn new() -> App {
+        App::default()
+    }
+
+    /// Makes a function the handler of an input of the manifest, one per input. The codecs of keys and values are named in
+    /// the type of its record:
+    ///
+    /// ```
+    /// use millstream::{App, Json, Record, Text};
+    /// let app = App::new().on("orders", |_ctx, order: Record<Text, Json<Vec<i64>>>| {
+    ///     println!("{:?} ordered {:?}", order.key, order.value);
+    ///     Ok(())
+    /// });
+    /// ```
+    ///
+    /// All records of one key of an input reach the handler in order; records of different tasks reach it at the same time
+    /// from several threads. An error ends the batch at its record: what it wrote and emitted is dropped, the records before
+    /// it count, and the sidecar retries, skips, dead-letters or stops as `errors` in the manifest says. A panic is an error
+    /// like any other, unless the program is compiled with `panic = "abort"`.
+    ///
+    /// # Panics
+    /// If the input has a handler already.
+    #[must_use]
+    pub fn on<K, V, F>(self, input: &str, handle: F) -> App
+    where
+        K: Decode + Default,
+        V: Decode + Default,
+        F: for<'b> Fn(&mut Context<'b>, Record<'b, K, V>) -> HandlerResult + Send + Sync + 'static,
+    {
+        self.on_with(input, K::default(), V::default(), handle)
+    }
+
+    /// [`App::on`] with codecs that have a state, such as the client of a schema registry.
+    #[must_use]
+    pub fn on_with<K, V, F>(mut self, input: &str, key: K, value: V, handle: F) -> App
+    where
+        K: Decode,
+        V: Decode,
+        F: for<'b> Fn(&mut Context<'b>, Record<'b, K, V>) -> HandlerResult + Send + Sync + 'static,
+    {
+        assert!(self.handler(input).is_none(), "millstream: input \"{input}\" already has a handler");
+        let run = move |ctx: &mut Context<'_>| {
+            // Not `?`: this place is of no interest to anybody.
+            let record = Record::read(ctx, &key, &value).map_err(HandlerError::placeless)?;
+            handle(ctx, record)
+        };
+        self.handlers.push((input.to_owned(), Arc::new(run)));
+        self
+    }
+
+    /// The names of the inputs that have handlers.
+    pub fn inputs(&self) -> impl Iterator<Item = &str> {
+        self.handlers.iter().map(|(name, _)| name.as_str())
+    }
+
+    pub(crate) fn handler(&self, input: &str) -> Option<Handler> {
+        self.handlers.iter().find(|(name, _)| name == input).map(|(_, handler)| handler.clone())
+    }
+
+    /// Serves the sidecar until the program is told to stop ([`Options::stop`]) and the sidecar has said goodbye. Told to
+    /// stop, it goes on serving until then, at most [`Options::stop_timeout`], so that nothing has to be done again
+    /// elsewhere. A connection that is lost is made again.
+    ///
+    /// # Errors
+    /// [`RunError::Config`] where program and manifest do not fit: starting again does not help.
+    /// [`RunError::NoSidecar`] where there is none, or it stays away for too long.
+    pub fn run(&self, options: Options) -> Result<(), RunError> {
+        let settings = Settings::new(options)?;
+        self.check()?;
+        Worker::new(self.clone(), settings).run()
+    }
+
+    pub(crate) fn check(&self) -> Result<(), RunError> {
+        if self.handlers.is_empty() {
+            return Err(RunError::Config("the program has no handler; add .on(\"input-name\", ...)".to_owned()));
+        }
+        panics::install_hook();
+        Ok(())
+    }
+
+    /// [`App::run`] for `fn main()`: SIGTERM and SIGINT tell the program to stop, a second Ctrl-C ends it at once. An error is
+    /// printed and ends it with exit code 2 where program and manifest do not fit, else 1.
+    pub fn main(self) {
+        self.main_with(Options::default());
+    }
+
+    /// [`App::main`] with options.
+    pub fn main_with(self, options: Options) {
+        let outcome = match signals::stop_on_signals(&options.stop) {
+            Ok(()) => self.run(options),
+            Err(error) => Err(RunError::Config(format!("signals cannot be handled: {error}"))),
+        };
+        if let Err(error) = outcome {
+            eprintln!("millstream: {error}");
+            std::process::exit(if matches!(error, RunError::Config(_)) { 2 } else { 1 });
+        }
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("inputs", &self.inputs().collect::<Vec<_>>()).finish()
+    }
+}
+
+/// Options of [`App::run`]; the default is what most programs want.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The sidecar's socket; default `$MILLSTREAM_SOCKET`, else `/run/millstream/worker.sock`.
+    pub socket: Option<PathBuf>,
+    /// How many tasks the program takes at the same time, each on a thread, 1 to 256; default: as many as there are
+    /// processors, at least 2.
+    pub parallel: Option<usize>,
+    /// Bounds the wait for the first connection; default 60 s when a socket was named, else none.
+    pub start_timeout: Option<Duration>,
+    /// Bounds the wait for a sidecar that went away; default 5 min.
+    pub lost_timeout: Option<Duration>,
+    /// How long a program told to stop serves until the sidecar's goodbye; default `$MILLSTREAM_STOP_TIMEOUT` seconds, else
+    /// 30 s.
+    pub stop_timeout: Option<Duration>,
+    /// Tells the program to stop; keep a clone of it.
+    pub stop: Stop,
+}
+
+/// Options with every default filled in.
+pub(crate) struct Settings {
+    pub(crate) socket: PathBuf,
+    pub(crate) parallel: usize,
+    pub(crate) start_timeout: Duration,
+    pub(crate) lost_timeout: Duration,
+    pub(crate) stop_timeout: Duration,
+    pub(crate) stop: Stop,
+}
+
+impl Settings {
+    fn new(options: Options) -> Result<Settings, RunError> {
+        let named = options.socket.or_else(|| std::env::var_os(SOCKET_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from));
+        let parallel =
+            options.parallel.unwrap_or_else(|| std::thread::available_parallelism().map_or(2, usize::from).clamp(2, MAX_PARALLEL));
+        if !(1..=MAX_PARALLEL).contains(&parallel) {
+            return Err(RunError::Config(format!("Options::parallel is {parallel}; it is 1 to {MAX_PARALLEL}")));
+        }
+        let first = if named.is_some() { Duration::from_secs(60) } else { Duration::ZERO };
+        let told = std::env::var(STOP_VARIABLE).ok().and_then(|value| value.parse().ok());
+        let stop = told.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).filter(|time| !time.is_zero());
+        Ok(Settings {
+            socket: named.unwrap_or_else(|| DEFAULT_SOCKET.into()),
+            parallel,
+            start_timeout: options.start_timeout.unwrap_or(first),
+            lost_timeout: options.lost_timeout.unwrap_or(Duration::from_secs(300)),
+            stop_timeout: options.stop_timeout.or(stop).unwrap_or(Duration::from_secs(30)),
+            stop: options.stop,
+        })
+    }
+}
