@@ -30,15 +30,17 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 BUILD = """
 set -euo pipefail
-. tools/dev/lib.sh; . tools/dev/go.sh; . tools/dev/node.sh
+. tools/dev/lib.sh; . tools/dev/packages.sh; . tools/dev/go.sh; . tools/dev/node.sh; . tools/dev/rust.sh
 use_go; (cd sdk/go && go build -o "$1/go" ./examples/wordcount)
 use_typescript "$1/typescript"
+use_rust; (cd sdk/rust && cargo build --quiet --locked --release --example wordcount && cp "$CARGO_TARGET_DIR/release/examples/wordcount" "$1/rust")
 """
 
 
 def workers(folder):
     return {
         "cpp": [BIN / "counting_worker", "--input=words", "--store=counts", "--output=word-counts", "--format=binary", "--parallel=2"],
+        "rust": [folder / "rust"],
         "go": [folder / "go"],
         "typescript": ["node", folder / "typescript/dist/fixtures/wordcount.js"],
         "python": [sys.executable, ROOT / "sdk/python/bench/wordcount.py"],

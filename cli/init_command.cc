@@ -57,6 +57,7 @@ std::string Filled(std::string_view text, const std::string& name) {
 // What to type in the new folder.
 std::string FirstSteps(std::string_view language, const std::string& name) {
   if (language == "go") return StrCat("  go mod tidy && go build\n  millstream run -f processor.yaml -- ./", name);
+  if (language == "rust") return StrCat("  cargo build\n  millstream run -f processor.yaml -- target/debug/", name);
   if (language == "typescript")
     return "  npm install && npm run build\n  millstream run -f processor.yaml -- node dist/app.js";
   return "  pip install -r requirements.txt\n  millstream run -f processor.yaml --watch -- python app.py";

@@ -3,7 +3,7 @@
 //!     cargo build --example conformance_worker
 //!     millstream conform --profile conformance/profile.yaml -- target/debug/examples/conformance_worker
 
-use millstream::{App, Context, EmitOptions, Header, HandlerError, HandlerResult, Int64, Output, Range, Raw, Record, Store};
+use millstream::{App, Context, EmitOptions, HandlerError, HandlerResult, Header, Int64, Output, Range, Raw, Record, Store};
 use std::time::Duration;
 
 static STORES: [Store<Raw, Raw>; 3] =
@@ -32,7 +32,7 @@ fn word(text: &str) -> Result<Option<Vec<u8>>, HandlerError> {
     for piece in pieces {
         let digits = piece.get(..2).ok_or_else(|| HandlerError::msg(format!("{text:?} ends in the middle of a byte")))?;
         bytes.push(u8::from_str_radix(digits, 16)?);
-        bytes.extend_from_slice(piece[2..].as_bytes());
+        bytes.extend_from_slice(&piece.as_bytes()[2..]);
     }
     Ok(Some(bytes))
 }

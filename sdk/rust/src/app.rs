@@ -165,9 +165,11 @@ pub(crate) struct Settings {
 
 impl Settings {
     fn new(options: Options) -> Result<Settings, RunError> {
-        let named = options.socket.or_else(|| std::env::var_os(SOCKET_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from));
-        let parallel =
-            options.parallel.unwrap_or_else(|| std::thread::available_parallelism().map_or(2, usize::from).clamp(2, MAX_PARALLEL));
+        let named =
+            options.socket.or_else(|| std::env::var_os(SOCKET_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from));
+        let parallel = options
+            .parallel
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(2, usize::from).clamp(2, MAX_PARALLEL));
         if !(1..=MAX_PARALLEL).contains(&parallel) {
             return Err(RunError::Config(format!("Options::parallel is {parallel}; it is 1 to {MAX_PARALLEL}")));
         }

@@ -27,6 +27,7 @@
 //! so that a handler's own events say where they belong. Without a subscriber only what a person has to know goes to
 //! standard error.
 #![cfg(unix)]
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod app;
@@ -40,6 +41,8 @@ mod pool;
 mod record;
 mod schema;
 mod session;
+#[cfg(test)]
+mod session_test;
 mod signals;
 mod stop;
 mod store;

@@ -70,10 +70,9 @@ fn check_supported(welcome: &Welcome) -> Result<(), RunError> {
         }
     }
     match welcome.stores.iter().find(|store| store.kind != "KeyValue") {
-        Some(store) => Err(RunError::Config(format!(
-            "store \"{}\" has type {}: not supported yet by the Rust SDK",
-            store.name, store.kind
-        ))),
+        Some(store) => {
+            Err(RunError::Config(format!("store \"{}\" has type {}: not supported yet by the Rust SDK", store.name, store.kind)))
+        }
         None => Ok(()),
     }
 }

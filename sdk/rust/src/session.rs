@@ -37,7 +37,10 @@ const MAX_TOLD: usize = 4096;
 /// Why there is no session.
 pub(crate) enum OpenError {
     /// The sidecar's answer to HELLO.
-    Refused { code: String, message: String },
+    Refused {
+        code: String,
+        message: String,
+    },
     Unfit(RunError),
     /// The connection, or what came over it.
     Lost(String),
@@ -522,7 +525,9 @@ impl FlightLink<'_> {
             failed => {
                 self.session.lock().questions.remove(&rid);
                 return Err(match failed {
-                    Err(error @ SendError::TooLarge(_)) => Error::output(format!("a question about state: {error}; ask for fewer keys")),
+                    Err(error @ SendError::TooLarge(_)) => {
+                        Error::output(format!("a question about state: {error}; ask for fewer keys"))
+                    }
                     _ => Error::Void,
                 });
             }

@@ -45,6 +45,8 @@ const PAGE: usize = 3;
 const OWN: &str = "a frame of this SDK";
 
 type Table = BTreeMap<Vec<u8>, Vec<u8>>;
+/// Writes of a batch, by key; `None` deletes.
+type Scratch = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// What a manifest would declare; inputs are those with handlers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -137,6 +139,9 @@ pub struct TestOutput {
     /// `None`: by key.
     pub partition: Option<i32>,
 }
+
+/// Key and value of a record the program emitted, decoded; `None` is null.
+pub type Emitted<'a, K, V> = (Option<<K as Decode>::Output<'a>>, Option<<V as Decode>::Output<'a>>);
 
 /// A record whose handler failed: what the sidecar would be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -250,7 +255,7 @@ impl TestKit {
         let (_, fields) = read_head(&mut reader).expect(OWN);
         let at = reader.position();
         let batch = Batch::read(payload, at, fields, self.tables.len(), self.schema.inputs.len()).expect(OWN);
-        let link = KitLink { tables: &self.tables, scratch: RefCell::new(vec![BTreeMap::new(); self.tables.len()]) };
+        let link = KitLink { tables: &self.tables, scratch: RefCell::new(vec![Scratch::new(); self.tables.len()]) };
         run_batch(&self.schema, &batch, &link, &mut self.buffers).expect("no batch of the kit is cancelled");
         let frame = std::mem::take(&mut self.buffers.frame);
         let outcome = self.apply(&frame[LENGTH_BYTES..]).expect(OWN);
@@ -342,7 +347,7 @@ impl TestKit {
     ///
     /// # Panics
     /// If the setup does not name the output, or the codec does not know its own bytes.
-    pub fn emitted<K, V>(&self, output: &Output<K, V>) -> Vec<(Option<K::Output<'_>>, Option<V::Output<'_>>)>
+    pub fn emitted<K, V>(&self, output: &Output<K, V>) -> Vec<Emitted<'_, K, V>>
     where
         K: Encode + Decode,
         V: Encode + Decode,
@@ -394,8 +399,14 @@ fn place(ports: &[Port], what: &str, name: &str) -> usize {
 }
 
 fn read_failure(reader: &mut Reader<'_>) -> Read<Failed> {
-    let mut failed =
-        Failed { input: String::new(), offset: 0, class: String::new(), error: String::new(), message: String::new(), retriable: false };
+    let mut failed = Failed {
+        input: String::new(),
+        offset: 0,
+        class: String::new(),
+        error: String::new(),
+        message: String::new(),
+        retriable: false,
+    };
     for _ in 0..reader.map("failure")? {
         match reader.text("failure")?.as_str() {
             "class" => failed.class = reader.text("class")?,
@@ -430,7 +441,7 @@ fn read_output(reader: &mut Reader<'_>, payload: &[u8]) -> Read<(usize, TestOutp
 /// Answers from committed state and the batch's own writes.
 struct KitLink<'a> {
     tables: &'a [Table],
-    scratch: RefCell<Vec<BTreeMap<Vec<u8>, Option<Vec<u8>>>>>,
+    scratch: RefCell<Vec<Scratch>>,
 }
 
 /// Bytes in the memory of an answer.
@@ -452,14 +463,16 @@ impl Link for KitLink<'_> {
         for op in &scan.new_ops {
             scratch[op.store].insert(op.key.to_vec(), op.value.map(<[u8]>::to_vec));
         }
-        let mut merged: BTreeMap<&[u8], &[u8]> = self.tables[scan.store].iter().map(|(key, value)| (&key[..], &value[..])).collect();
+        let mut merged: BTreeMap<&[u8], &[u8]> =
+            self.tables[scan.store].iter().map(|(key, value)| (&key[..], &value[..])).collect();
         for (key, value) in &scratch[scan.store] {
             match value {
                 Some(value) => merged.insert(key, value),
                 None => merged.remove(&key[..]),
             };
         }
-        let (mut from, mut to) = (scan.from.map_or(Bound::Unbounded, Bound::Included), scan.to.map_or(Bound::Unbounded, Bound::Excluded));
+        let (mut from, mut to) =
+            (scan.from.map_or(Bound::Unbounded, Bound::Included), scan.to.map_or(Bound::Unbounded, Bound::Excluded));
         match scan.cursor {
             Some(cursor) if scan.reverse => to = Bound::Excluded(cursor),
             Some(cursor) => from = Bound::Excluded(cursor),

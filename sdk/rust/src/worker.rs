@@ -109,7 +109,8 @@ impl Worker {
             .map_err(|error| Problem::NoSidecar(format!("a thread cannot be made: {error}")))?;
         // The watcher may have gone.
         let over = AtEnd(|| sender.send(Event::Over).unwrap_or_default());
-        let (session, reader) = session::open(stream, &self.app, &self.name, self.settings.parallel, self.pool.clone()).map_err(Problem::Open)?;
+        let (session, reader) =
+            session::open(stream, &self.app, &self.name, self.settings.parallel, self.pool.clone()).map_err(Problem::Open)?;
         let session = Arc::clone(opened.get_or_init(|| session));
         let _ = sender.send(Event::Opened);
         self.said_waiting = false;

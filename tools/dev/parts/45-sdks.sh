@@ -6,7 +6,9 @@ build_programs millstream conformance_worker
 use_python
 . tools/dev/go.sh
 . tools/dev/node.sh
+. tools/dev/rust.sh
 use_go
+use_rust
 use_typescript "$SCRATCH/typescript"
 
 # conform NAME PROFILE COMMAND...: the conformance cases against one worker. Cases for features that its profile says are
@@ -53,6 +55,27 @@ conform typescript sdk/typescript/conformance/profile.yaml node "$SCRATCH/typesc
 
 conform go sdk/go/conformance/profile.yaml "$SCRATCH/go-worker"
 
+# run_cargo ARG...: cargo test, its tests counted.
+run_cargo() {
+  local log=$SCRATCH/cargo.log status=0 passed failed
+  cargo test --locked "$@" </dev/null >"$log" 2>&1 || status=$?
+  grep -vE '^test .* \.\.\. ok$|^ +(Compiling|Downloaded|Downloading) |^$|^running ' "$log" || true
+  passed=$(grep -cE '^test .* \.\.\. ok$' "$log" || true)
+  failed=$(grep -cE '^test .* \.\.\. FAILED$' "$log" || true)
+  if [[ $status != 0 && $failed == 0 ]]; then failed=1; fi
+  count "$passed" "$failed"
+}
+
+cd sdk/rust
+run_cargo
+cp "$CARGO_TARGET_DIR/debug/examples/conformance_worker" "$SCRATCH/rust-conformance_worker"
+run_simple "cargo clippy" cargo clippy --quiet --locked --all-targets -- -D warnings
+run_simple "cargo fmt" cargo fmt --check
+run_simple "cargo doc" env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --no-deps
+run_simple "cargo package" cargo package --quiet --locked --allow-dirty --no-verify
+cd "$ROOT"
+conform rust sdk/rust/conformance/profile.yaml "$SCRATCH/rust-conformance_worker"
+
 # What `millstream init` writes, with the SDKs of this checkout in place of published ones.
 init_go() (
   set -e
@@ -71,7 +94,17 @@ init_typescript() (
   ln -s "$(readlink -f "$SCRATCH/typescript/node_modules")"/{@types,undici-types,typescript} node_modules/
   node_modules/typescript/bin/tsc && node --test dist/
 )
+init_rust() (
+  set -e
+  "$BUILD/bin/millstream" init "$SCRATCH/init-rust" --lang rust >/dev/null
+  cd "$SCRATCH/init-rust"
+  # The versions that the SDK was tested with.
+  cp "$ROOT/sdk/rust/Cargo.lock" .
+  printf '[patch.crates-io]\nmillstream = { path = "%s" }\n' "$ROOT/sdk/rust" >>Cargo.toml
+  cargo test --quiet && cargo fmt --check
+)
 run_simple "millstream init --lang go" init_go
+run_simple "millstream init --lang rust" init_rust
 run_simple "millstream init --lang typescript" init_typescript
 
 conform python sdk/python/conformance/profile.yaml python sdk/python/conformance/conformance_worker.py

@@ -65,9 +65,8 @@ impl Batch {
     }
 
     fn fill(&mut self, reader: &mut Reader<'_>, fields: usize, inputs: usize) -> Read<()> {
-        let mut left = fields
-            .checked_sub(6)
-            .ok_or_else(|| bad_frame(format!("BATCH has {fields} fields, at least 6 are needed")))?;
+        let mut left =
+            fields.checked_sub(6).ok_or_else(|| bad_frame(format!("BATCH has {fields} fields, at least 6 are needed")))?;
         self.seq = reader.u64("BATCH seq")?;
         self.task = reader.index("BATCH task")?;
         self.flags = reader.u32("BATCH flags")?;
@@ -197,8 +196,9 @@ impl Answer {
         let mut reader = Reader::new(&payload);
         reader.start_at(at);
         let least = if rows { 4 } else { 3 };
-        let mut left =
-            fields.checked_sub(least).ok_or_else(|| bad_frame(format!("an answer has {fields} fields, at least {least} are needed")))?;
+        let mut left = fields
+            .checked_sub(least)
+            .ok_or_else(|| bad_frame(format!("an answer has {fields} fields, at least {least} are needed")))?;
         let (seq, rid) = (reader.u64("seq")?, reader.u64("rid")?);
         let content = if rows { read_rows(&mut reader)? } else { read_values(&mut reader)? };
         let error = if reader.more(&mut left) { Some(reader.text("error")?) } else { None };

@@ -2,6 +2,8 @@
 //! writes. Nothing here does I/O.
 
 pub(crate) mod batch;
+#[cfg(test)]
+mod golden_test;
 pub(crate) mod reader;
 pub(crate) mod welcome;
 pub(crate) mod write;

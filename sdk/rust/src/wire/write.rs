@@ -149,7 +149,13 @@ pub(crate) fn scan(seq: u64, rid: u64, scan: &Scan<'_>) -> Vec<u8> {
     let mut stores: Vec<usize> = scan.new_ops.iter().map(|op| op.store).collect();
     stores.sort_unstable();
     stores.dedup();
-    frame(kind::SCAN, 9, |out| {
+    // What is nil at the end is left out.
+    let optional = match (scan.cursor, stores.is_empty()) {
+        (None, true) => 0,
+        (Some(_), true) => 1,
+        (_, false) => 2,
+    };
+    frame(kind::SCAN, 7 + optional, |out| {
         put_u64(out, seq);
         put_u64(out, rid);
         put_u64(out, scan.store as u64);
@@ -157,8 +163,12 @@ pub(crate) fn scan(seq: u64, rid: u64, scan: &Scan<'_>) -> Vec<u8> {
         put_maybe(out, scan.to);
         put_u64(out, scan.limit as u64);
         put_bool(out, scan.reverse);
-        put_maybe(out, scan.cursor);
-        put_map(out, stores.len() as u32);
+        if optional >= 1 {
+            put_maybe(out, scan.cursor);
+        }
+        if optional == 2 {
+            put_map(out, stores.len() as u32);
+        }
         for store in stores {
             let ops: Vec<&NewOp<'_>> = scan.new_ops.iter().filter(|op| op.store == store).collect();
             put_u64(out, store as u64);
