@@ -5,6 +5,8 @@ import statistics
 FORMS = {"records/s": "{:,.0f}", "RSS MB": "{:.0f}", "others %": "{:.0f}", "machine busy %": "{:.0f}", "restore MB/s": "{:.0f}",
          "p50 ms": "{:.1f}", "p99 ms": "{:.1f}", "p99.9 ms": "{:.1f}", "max ms": "{:.1f}"}
 
+LEAST_STEPS = 8
+
 
 def median(runs, name):
     values = [run[name] for run in runs if name in run]
@@ -26,6 +28,13 @@ def table(title, results, columns):
     print(f"\n{title}")
     for row in rows:
         print("  " + row[0].ljust(widths[0]) + "".join("   " + text.rjust(width) for text, width in zip(row[1:], widths[1:])))
+
+
+def short(results):
+    """Says which runs saw so few commits that their edges count: their figures mean little."""
+    for label, runs in results.items():
+        if min(run["steps"] for run in runs) < LEAST_STEPS:
+            print(f"\n{label}: fewer than {LEAST_STEPS} commits were seen in a run; take more --records, or a machine with less to do")
 
 
 def details(results):

@@ -35,7 +35,7 @@ EO, ALO = "ExactlyOnce", "AtLeastOnce"
 
 SIZES = {
     "smoke": {"repeats": 1, "records": 30_000, "keys": 1_000, "slow": 1, "seconds": 1, "warmup": 1, "state": 2_000, "large": 1_000},
-    "default": {"repeats": 3, "records": 1_500_000, "keys": 100_000, "slow": 2, "seconds": 6, "warmup": 2, "state": 1_000_000, "large": 200_000},
+    "default": {"repeats": 3, "records": 1_500_000, "keys": 100_000, "slow": 2, "seconds": 5, "warmup": 2, "state": 1_000_000, "large": 200_000},
     "full": {"repeats": 3, "records": 6_000_000, "keys": 100_000, "slow": 1, "seconds": 30, "warmup": 10, "state": 20_000_000, "large": 2_000_000},
 }
 
@@ -57,7 +57,7 @@ class Plan:
         slow += [] if options.smoke else [(self.cpp, ALO), (self.streams[0], ALO)]
         self.throughput = pick([(self.cpp, EO), (self.floor, EO), *slow])
         self.latency = pick([(self.cpp, EO), (self.cpp, ALO), (self.floor, EO),
-                             *([] if options.smoke else [(self.floor_20, EO), (self.streams[0], EO), (self.streams[0], ALO)])])
+                             *([] if options.smoke else [(self.streams[0], EO), (self.streams[0], ALO)]), *([(self.floor_20, EO)] if options.full else [])])
         self.recovery = pick([(self.cpp, EO), *([] if options.smoke else [(self.streams[1], EO)])])
         self.restore = pick([(self.cpp, EO)])
 
@@ -159,6 +159,7 @@ def measure(plan, options):
             runs = results["throughput"] = run_throughput(bed, plan)
             report.table(f"throughput: count per key, {plan.size['keys']:,} keys, 8 partitions, 100-byte values, one output per record", runs,
                          ["records/s", "us/record", "RSS MB", "broker us/record", "others %"])
+            report.short(runs)
             report.details(runs)
         if "latency" in plan.only:
             runs = results["latency"] = run_latency(bed, plan)

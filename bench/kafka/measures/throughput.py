@@ -36,12 +36,12 @@ def measure(bed, peer, job, records, deadline=600):
         first = Snapshot(bed, process)
         last, peak = first, process.rss_mb()
         end = process.started + deadline
-        at = seen
+        at, steps = seen, 0
         while seen < records:
             time.sleep(0.02)
             now = progress()
             if now != seen:
-                seen, last = now, Snapshot(bed, process)
+                seen, last, steps = now, Snapshot(bed, process), steps + 1
                 peak = max(peak, process.rss_mb())
             process.check_alive()
             if time.monotonic() > end:
@@ -57,5 +57,5 @@ def measure(bed, peer, job, records, deadline=600):
     others = last.machine - first.machine - peer_cpu - broker_cpu - (last.harness - first.harness)
     threads = {f"{name[0]} / {name[1]}": 1e6 * (cpu - first.threads[name]) / counted for name, cpu in last.threads.items()}
     return {"records/s": counted / seconds, "us/record": 1e6 * peer_cpu / counted, "RSS MB": peak,
-            "broker us/record": 1e6 * broker_cpu / counted, "others %": 100 * max(0.0, others) / seconds, "checked": checked, "details": details,
+            "broker us/record": 1e6 * broker_cpu / counted, "others %": 100 * max(0.0, others) / seconds, "steps": steps, "checked": checked, "details": details,
             "threads": dict(sorted(((name, each) for name, each in threads.items() if each > 0.01), key=lambda item: -item[1])[:8])}
