@@ -133,9 +133,10 @@ class Job:
     low_latency  whatever makes it answer soonest, at the cost of throughput
     folder       for state and logs; kept when the peer is started again
     counts       whether its outputs are counts: a peer without state (the floor) sets it to False
+    record_bytes    key and value of a record of the state
     """
 
     def __init__(self, name, kafka, input, output, task, guarantee, low_latency, folder):
         self.name, self.kafka, self.input, self.output = name, kafka, input, output
         self.task, self.guarantee, self.low_latency, self.folder = task, guarantee, low_latency, folder
-        self.counts = task == "count"
+        self.counts, self.record_bytes = task == "count", 0

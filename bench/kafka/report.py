@@ -2,7 +2,7 @@
 
 import statistics
 
-FORMS = {"records/s": "{:,.0f}", "RSS MB": "{:.0f}", "others %": "{:.0f}", "machine busy %": "{:.0f}", "restore MB/s": "{:.0f}",
+FORMS = {"records/s": "{:,.0f}", "RSS MB": "{:.0f}", "others %": "{:.0f}", "machine busy %": "{:.0f}", "restore MB/s": "{:.0f}", "read back MB": "{:.1f}",
          "p50 ms": "{:.1f}", "p99 ms": "{:.1f}", "p99.9 ms": "{:.1f}", "max ms": "{:.1f}"}
 
 LEAST_STEPS = 8
@@ -46,7 +46,9 @@ def details(results):
         found = [run["details"] for run in runs]
         print(f"\n{label}: its transactions, medians")
         print("  " + ", ".join(f"{name} {median(found, name):.1f}" for name in names))
-        threads = {name: None for run in runs for name in run["threads"]}
+        threads = {name: None for run in runs for name in run.get("threads", {})}
+        if not threads:
+            continue
         costs = {name: statistics.median(run["threads"].get(name, 0) for run in runs) for name in threads}
         print("  us/record by thread: " + ", ".join(f"{name} {cost:.2f}" for name, cost in sorted(costs.items(), key=lambda item: -item[1]) if cost >= 0.05))
 

@@ -28,14 +28,15 @@ def outage(bed, peer, job, process, records, wiped):
     found = {"first s": outputs[0][0] - process.started, "all s": outputs[-1][0] - process.started}
     restored = peer.restored(process)
     if restored is not None:
-        found["restore s"] = restored[0]
+        found["restore s"], found["read back MB"] = restored[0], restored[1] / 1e6
     return process, found
 
 
 def measure(bed, peer, job, records, value_bytes, repeats, kills=True):
     """{"killed": [{measure: value}..], "wiped": [..], "build s": seconds}; the input is filled here."""
     bed.load("fill", topic=job.input, records=records, keys=records, each=1, value_bytes=value_bytes)
-    state_mb = records * (len("key-00000000") + value_bytes) / 1e6
+    job.record_bytes = len("key-00000000") + value_bytes
+    state_mb = records * job.record_bytes / 1e6
     process = peer.start(job)
     try:
         samples = bed.wait_outputs(job, process, records, 900)

@@ -66,7 +66,7 @@ def total(metrics, name, **labels):
 
 
 class RestoreWatch(threading.Thread):
-    """Looks at a starting sidecar until its restores are over: from the first byte read back to the last."""
+    """Looks at a starting sidecar until its restores are over: from when the first began to the last byte read back."""
 
     def __init__(self, process):
         super().__init__(daemon=True, name="restore watch")
@@ -75,13 +75,15 @@ class RestoreWatch(threading.Thread):
         self.start()
 
     def run(self):
-        while not self.ended.wait(0.01) and self.process.alive():
+        while not self.ended.wait(0.02) and self.process.alive():
             metrics = self.process.metrics.read()
             now, done = time.monotonic(), total(metrics, "millstream_restored_bytes_total")
             if total(metrics, "millstream_restoring_tasks") > 0 and self.first is None:
                 self.first = now
             if done > self.bytes:
                 self.first, self.last, self.bytes = self.first or now, now, done
+            elif metrics and total(metrics, "millstream_records_total") > 0 and total(metrics, "millstream_restoring_tasks") == 0:
+                return  # it works: whatever was to restore is restored
 
 
 class Millstream(Peer):
@@ -105,20 +107,18 @@ class Millstream(Peer):
         process = machine.Process([self.programs / "millstream", "run", "-f", manifest, "--kafka", job.kafka, "--data", job.folder / "data",
                                    "--http", f"127.0.0.1:{port}", "--", *worker], job.folder / "millstream.log")
         process.metrics = Metrics(port)
-        process.watch = RestoreWatch(process) if (job.folder / "wiped").exists() else None
+        process.watch = RestoreWatch(process)
         return process
 
     def wipe(self, job):
         """The state only: the process's name in the group is no state."""
-        (job.folder / "wiped").touch()
         shutil.rmtree(job.folder / "data" / "state", ignore_errors=True)
 
     def restored(self, process):
-        if process.watch is None or process.watch.last is None:
-            return None
-        process.watch.ended.set()
-        process.watch.join()
-        return process.watch.last - process.watch.first, None
+        watch = process.watch
+        watch.ended.set()
+        watch.join()
+        return (watch.last - watch.first if watch.bytes else 0.0), watch.bytes
 
     def details(self, process):
         """Where the time of a transaction goes, in milliseconds, and how many records it has."""

@@ -21,7 +21,8 @@ class Peer:
         raise NotImplementedError
 
     def restored(self, process):
-        """(seconds, records or None) of the restore from changelogs since it was started, as the peer itself tells; None: it does not."""
+        """(seconds, bytes) that it has restored from changelogs since it was started, as it tells itself; called once, when all of that is over. None: it
+        does not tell."""
         return None
 
     def details(self, process):

@@ -56,19 +56,22 @@ class Streams(Peer):
                       "replication.factor": 1, "auto.offset.reset": "earliest", "group.instance.id": f"{job.name}-0"}
         if job.low_latency:
             properties["producer.linger.ms"] = 0
-        return machine.Process(["java", f"-Xmx{HEAP_MB}m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{folder}/libs/*:{folder}/classes",
+        log = job.folder / "streams.log"
+        log.unlink(missing_ok=True)  # what restored() reads is about this start
+        process = machine.Process(["java", f"-Xmx{HEAP_MB}m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{folder}/libs/*:{folder}/classes",
                                 "StreamsPeer", job.task, job.input, job.output, *(f"{name}={value}" for name, value in properties.items())],
-                               job.folder / "streams.log")
+                                  log)
+        process.record_bytes = job.record_bytes
+        return process
 
     def wipe(self, job):
         shutil.rmtree(job.folder / "state", ignore_errors=True)
-        (job.folder / "streams.log").unlink()
 
     def restored(self, process):
-        """From the begin of the first restore to the end of the last one; a store without anything to restore says nothing."""
+        """From the begin of the first restore to the end of the last one; it tells records, not bytes."""
         log = process.log(1 << 30)
         begins = [int(time) for time in re.findall(r"^RESTORING (\d+) ", log, re.M)]
         ends = [(int(time), int(records)) for time, records in re.findall(r"^RESTORED (\d+) \S+ (\d+)$", log, re.M)]
-        if not begins or not ends:
-            return None
-        return (max(time for time, _ in ends) - min(begins)) / 1000, sum(records for _, records in ends)
+        if not ends:
+            return 0.0, 0
+        return (max(time for time, _ in ends) - min(begins)) / 1000, sum(records for _, records in ends) * process.record_bytes

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# against real Kafka brokers: the test bed itself, the log and group contracts, faults (tests/testbed/kafka, tests/kafka)
+# against real Kafka brokers: the test bed itself, the log and group contracts, faults, a tiny bench (tests/testbed/kafka, tests/kafka, bench/kafka)
 . "$(dirname "${BASH_SOURCE[0]}")/../part.sh"
 need_packages build test kafka
 build_programs
@@ -32,7 +32,7 @@ security=(tests/kafka/test_access.py tests/kafka/test_tools.py)
 short() { run_pytest -m "not long" "$@"; }
 
 contracts_and_security() { contracts; short "${security[@]}"; }
-testbed_and_brokers() { run_pytest tests/testbed/kafka; short "${brokers[@]}"; }
+testbed_and_brokers() { run_pytest tests/testbed/kafka bench/kafka; short "${brokers[@]}"; }
 transactions() { short "${transactions[@]}"; }
 the_rest() { short tests/kafka "${brokers[@]/#/--ignore=}" "${transactions[@]/#/--ignore=}" "${security[@]/#/--ignore=}"; }
 
