@@ -32,11 +32,19 @@ mod tests {
 
     #[test]
     fn counts_per_key() {
-        let setup = Setup { stores: &["counts"], outputs: &["word-counts"], ..Setup::default() };
+        let setup = Setup {
+            stores: &["counts"],
+            outputs: &["word-counts"],
+            ..Setup::default()
+        };
         let mut kit = TestKit::new(app(), setup).unwrap();
-        kit.feed("words", ["tea", "milk", "tea"].map(TestRecord::key)).unwrap();
+        kit.feed("words", ["tea", "milk", "tea"].map(TestRecord::key))
+            .unwrap();
         assert_eq!(kit.state(&COUNTS, "tea"), Some(2));
         let expected = [("tea", 1), ("milk", 1), ("tea", 2)];
-        assert_eq!(kit.emitted(&TOTALS), expected.map(|(word, count)| (Some(word), Some(Count { count }))));
+        assert_eq!(
+            kit.emitted(&TOTALS),
+            expected.map(|(word, count)| (Some(word), Some(Count { count })))
+        );
     }
 }
