@@ -143,7 +143,8 @@ void Pipeline::Begin(Transaction* transaction, std::vector<Action>* actions) {
   transaction->begun = true;
   transaction->writer = writer;
   transaction->token = *token_;
-  if (options_->mutation == EngineOptions::Mutation::kR7) transaction->token.generation = Generation(-1);
+  // Nobody's token (log/record.h): no broker looks at the group then.
+  if (options_->mutation == EngineOptions::Mutation::kR7) transaction->token = {token_->group, "", "", Generation(-1)};
   transaction->metadata = tags_[static_cast<size_t>(writer)].Metadata(transaction->number);
   calls_.Issue(writer, WriterCall::What::kBegin, transaction->number, actions);
 }
