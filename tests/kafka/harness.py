@@ -77,6 +77,8 @@ class Member:
         env.pop("MILLSTREAM_CRASH_AT", None)
         if crash_at:
             env["MILLSTREAM_CRASH_AT"] = crash_at
+        if self.group.mutation:
+            env["MILLSTREAM_MUTATION"] = self.group.mutation
         self.log_path = self.group.folder / f"member-{self.number}-{self.starts}.log"
         command = [BIN / "millstream-crashtest", "run", "-f", self.group.manifest, "--kafka", self.group.bootstrap, "--data", self.data,
                    "--http", f"127.0.0.1:{self.port}", *self.group.flags, *flags, "--", sys.executable, WORKER]
@@ -171,11 +173,12 @@ class Group:
     """A processor (tests/faults/ledger_worker.py) with its topics; close() kills what still runs and says nothing."""
 
     def __init__(self, folder, cluster, proxy=None, *, partitions=4, guarantee="ExactlyOnce", backend="Disk", session_timeout="6s",
-                 transaction_timeout="15s", bootstrap=None, flags=(), kafka="", create=True, **topic_settings):
+                 transaction_timeout="15s", bootstrap=None, flags=(), kafka="", create=True, mutation="", **topic_settings):
         self.id = uuid.uuid4().hex[:8]
         self.folder = pathlib.Path(folder) / self.id
         self.folder.mkdir(parents=True)
         self.cluster, self.proxy, self.partitions, self.flags = cluster, proxy, partitions, flags
+        self.mutation = mutation  # the rule of engine.md that its engines leave out
         self.config = cluster.client()  # the harness's own way in
         self.bootstrap = bootstrap or cluster.bootstrap()
         self.name = f"p-{self.id}"
@@ -214,9 +217,9 @@ class Group:
             assert self.producer.flush(DEADLINE) == 0, "events are not acknowledged"
             assert not errors, errors[0]
 
-    def feed(self, per_second=200):
+    def feed(self, per_second=200, keys=20):
         """A thread that produces until its close()."""
-        return Feeder(self, per_second)
+        return Feeder(self, per_second, keys)
 
     # ---------------------------------------------------------------- what must be true
 
@@ -287,8 +290,8 @@ class Group:
 class Feeder:
     """Produces events in a thread, about so many a second, until close()."""
 
-    def __init__(self, group, per_second):
-        self.group, self.pause = group, 20 / per_second
+    def __init__(self, group, per_second, keys):
+        self.group, self.pause, self.keys = group, 20 / per_second, keys
         self.ended = threading.Event()
         self.error = None
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -297,7 +300,7 @@ class Feeder:
     def _run(self):
         try:
             while not self.ended.wait(self.pause):
-                self.group.produce(20, wait=False)
+                self.group.produce(20, keys=self.keys, wait=False)
                 self.group.producer.poll(0)
             self.group.produce(0)
         except BaseException as error:

@@ -33,6 +33,7 @@ APIS = {
 }
 NAMES = {key: name for name, (key, _) in APIS.items()}
 LARGEST_FRAME = 128 << 20
+HEAD_BYTES = 400
 
 
 @dataclasses.dataclass
@@ -44,6 +45,7 @@ class Request:
     client: str  # client.id
     name: str | None  # transactional id or group, where the request has one
     commit: bool | None  # EndTxn: commit or abort
+    head: bytes  # how its frame begins, for rules about what is not named here
     at: float = dataclasses.field(default_factory=time.monotonic)
 
 
@@ -89,7 +91,7 @@ def parse(frame):
             name = frame[at:at + length].decode(errors="replace")
         if api == "EndTxn":
             commit = bool(frame[at + length + 10])
-    return Request(api, version, correlation, client, name, commit)
+    return Request(api, version, correlation, client, name, commit, bytes(frame[:HEAD_BYTES]))
 
 
 class Link:
