@@ -617,6 +617,24 @@ TEST(R9Abort, RepeatedAbortsAreTriedLessAndLessOften) {
   EXPECT_TRUE(engine.Batch().has_value());
 }
 
+TEST(R9Abort, AStartOffsetThatIsRefusedAgainAndAgainIsTriedLessAndLessOften) {
+  EngineDriver engine;
+  engine.Token(1);
+  engine.Commit();
+  engine.Connect(1);
+  engine.Open(0, 40, /*committed=*/false);
+  for (int i = 0; i < 2; ++i) {
+    engine.Pass(absl::Milliseconds(10));
+    engine.AnswerCall(What::kBegin);
+    engine.AnswerCall(What::kSendOffsets, WithRecovery(absl::AbortedError("no"), Recovery::kAbort));
+    engine.AnswerCall(What::kAbort);
+  }
+  engine.Pass(absl::Milliseconds(20));
+  EXPECT_FALSE(engine.HasCall());
+  engine.Pass(absl::Milliseconds(50));
+  EXPECT_TRUE(engine.HasCall());
+}
+
 TEST(R10Epochs, ALateResultIsDroppedNotAnError) {
   EngineDriver engine;
   engine.Start({0, 1});

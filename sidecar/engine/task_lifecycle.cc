@@ -76,7 +76,7 @@ void EngineImpl::CommitStart(Task& task) {
                                  [](const TaskInput& input) { return input.committed != kNoOffset; });
   if (known) {
     task.phase = Task::Phase::kRunning;
-  } else if (!pipeline_.recovering() && !pipeline_.HasPart(task.id)) {
+  } else if (!pipeline_.recovering() && !pipeline_.HasPart(task.id) && now_ >= task.wait_until) {
     StageOffsets(task);
   }
 }
