@@ -140,7 +140,8 @@ class Broker:
             "share.coordinator.state.topic.min.isr": in_sync,
             "group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": 1000,
             # Everything a fault test waits for, sooner than the defaults: a dead broker noticed, a transaction timed out, a log cleaned.
-            "broker.heartbeat.interval.ms": 500, "broker.session.timeout.ms": 3000, "replica.lag.time.max.ms": 5000,
+            # Of three a dead one is to be noticed soon; one alone has nobody to take over, and a busy machine must not make it leaderless.
+            "broker.heartbeat.interval.ms": 500, "broker.session.timeout.ms": 4000 if copies > 1 else 15_000, "replica.lag.time.max.ms": 5000,
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000, "log.cleaner.backoff.ms": 500,
             # Small buffers: the default is 128 MiB for the cleaner alone.
             "log.cleaner.dedupe.buffer.size": 4 << 20, "log.cleaner.threads": 1, "num.io.threads": 4, "num.network.threads": 2,

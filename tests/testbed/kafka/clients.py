@@ -18,7 +18,7 @@ def quiet(config):
 
 
 PASSING = {KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION,
-           KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN}
+           KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT, KafkaError._ALL_BROKERS_DOWN}
 
 
 def patiently(call):
@@ -40,7 +40,17 @@ def admin(config, method, argument, **options):
 
 
 def create_topic(config, name, partitions=1, replicas=-1, **settings):
-    admin(config, "create_topics", [NewTopic(name, partitions, replicas, config={key.replace("_", "."): str(value) for key, value in settings.items()})])
+    wanted = NewTopic(name, partitions, replicas, config={key.replace("_", "."): str(value) for key, value in settings.items()})
+
+    def create():
+        """Repeated after a request that was lost with its broker, it finds that the topic is there."""
+        try:
+            admin(config, "create_topics", [wanted], request_timeout=15)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+
+    patiently(create)
     # Each broker hears of it a moment later.
     end = time.monotonic() + DEADLINE
     while not all(known_by(config, server, name, partitions) for server in config["bootstrap.servers"].split(",")):
