@@ -81,16 +81,35 @@ def test_a_compaction_gap_at_the_tail(group, one):
     restored(g)
 
 
-@pytest.mark.long  # a restore that stands still is called stuck after a minute
-def test_a_hanging_transaction_at_the_tail(group, one):
-    """Somebody else's transaction stays open in a changelog: the restore waits, says where, and goes on when it ends."""
-    g = worked(group, one)
+def hang(g):
+    """Leaves somebody else's transaction open at the tail of a changelog; returns its producer and a member that restores."""
     hanging = clients.transactional(g.config, f"other-{g.id}", timeout_ms=300_000)
     hanging.begin_transaction()
     hanging.produce(g.changelog, b"[1,1,\"open\"]", b"never", 2)
     hanging.flush(30)
     member = g.member()
     wait_until(lambda: member.active() == [0, 1, 3], lambda: f"{member.tasks()}\n{g.logs()}")
+    return hanging, member
+
+
+def test_a_restore_waits_for_a_transaction_that_is_open(group, one):
+    """What is behind it may count: the task is not served before it has ended. The others go on meanwhile."""
+    g = worked(group, one)
+    hanging, member = hang(g)
+    g.produce(50)
+    others = sum(1 for record in clients.read(g.config, g.input) if record[0] != 2)
+    wait_until(lambda: g.tail.wait(lambda seen: sum(1 for each in seen if each[0] != 2) == others, 1), g.logs)
+    assert member.active() == [0, 1, 3]
+    hanging.abort_transaction(30)
+    g.wait_active(member)
+    g.finish()
+
+
+@pytest.mark.long  # a restore that stands still is called stuck after a minute
+def test_a_hanging_transaction_at_the_tail(group, one):
+    """The restore waits, says where, and goes on when it ends."""
+    g = worked(group, one)
+    hanging, member = hang(g)
     g.produce(50, wait=True)
     message = member.wait_condition("RestoreFailed")
     assert g.changelog in message and "2" in message, message
