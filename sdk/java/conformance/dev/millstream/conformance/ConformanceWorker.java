@@ -1,0 +1,168 @@
+package dev.millstream.conformance;
+
+import dev.millstream.App;
+import dev.millstream.Codecs;
+import dev.millstream.Context;
+import dev.millstream.EmitOptions;
+import dev.millstream.Header;
+import dev.millstream.InputRecord;
+import dev.millstream.KeyRange;
+import dev.millstream.Output;
+import dev.millstream.RejectRecordException;
+import dev.millstream.Row;
+import dev.millstream.Store;
+import java.io.ByteArrayOutputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/** The conformance worker of the Java SDK: does what docs/reference/conformance.md says. */
+public final class ConformanceWorker {
+  private static final Map<String, Store<byte[], byte[]>> STORES = new HashMap<>();
+  private static final Map<String, Output<byte[], byte[]>> OUTPUTS = new HashMap<>();
+
+  static {
+    for (String name : List.of("counts", "archive", "nowhere")) {
+      STORES.put(name, Store.of(name, Codecs.BYTES, Codecs.BYTES));
+    }
+    for (String name : List.of("out", "reads", "nowhere")) {
+      OUTPUTS.put(name, Output.of(name, Codecs.BYTES, Codecs.BYTES));
+    }
+  }
+
+  private ConformanceWorker() {}
+
+  /** A word of a script: ~ is null, % alone is empty, %ff a byte. */
+  private static byte[] word(String text) {
+    if (text.equals("~")) {
+      return null;
+    }
+    if (text.equals("%")) {
+      return new byte[0];
+    }
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    byte[] raw = bytes(text);
+    for (int at = 0; at < raw.length; at++) {
+      if (raw[at] == '%') {
+        out.write(Integer.parseInt(new String(raw, at + 1, 2, StandardCharsets.US_ASCII), 16));
+        at += 2;
+      } else {
+        out.write(raw[at]);
+      }
+    }
+    return out.toByteArray();
+  }
+
+  private static String text(byte[] data) {
+    return new String(data, StandardCharsets.UTF_8);
+  }
+
+  private static byte[] bytes(String text) {
+    return text.getBytes(StandardCharsets.UTF_8);
+  }
+
+  private static void show(Context ctx, byte[] key, Optional<byte[]> value) {
+    OUTPUTS.get("reads").emit(ctx, key, value.orElse(null));
+  }
+
+  private static void get(Context ctx, InputRecord<byte[], byte[]> record, String[] words) {
+    Store<byte[], byte[]> store = STORES.get(words[1]);
+    if (words.length > 2) {
+      byte[] key = word(words[2]);
+      show(ctx, key, store.get(ctx, key));
+    } else {
+      show(ctx, record.rawKey(), store.get(ctx));
+    }
+  }
+
+  private static void getMany(Context ctx, String[] words) {
+    List<byte[]> keys = new ArrayList<>();
+    for (int at = 2; at < words.length; at++) {
+      keys.add(word(words[at]));
+    }
+    List<Optional<byte[]>> values = STORES.get(words[1]).getMany(ctx, keys);
+    for (int at = 0; at < keys.size(); at++) {
+      show(ctx, keys.get(at), values.get(at));
+    }
+  }
+
+  private static void scan(Context ctx, String[] words) {
+    KeyRange<byte[]> range = KeyRange.between(word(words[2]), word(words[3])).limit(Integer.parseInt(words[4]));
+    for (Row<byte[], byte[]> row : STORES.get(words[1]).scan(ctx, words[5].equals("reverse") ? range.reversed() : range)) {
+      show(ctx, row.key(), Optional.of(row.value()));
+    }
+  }
+
+  private static void count(Context ctx, InputRecord<byte[], byte[]> record, String[] words) {
+    Store<byte[], byte[]> store = STORES.get(words[1]);
+    byte[] more = bytes(String.valueOf(Long.parseLong(text(store.getOrDefault(ctx, bytes("0")))) + 1));
+    store.put(ctx, more);
+    OUTPUTS.get("out").emit(ctx, record.rawKey(), more);
+  }
+
+  private static void emit(Context ctx, String[] words) {
+    EmitOptions options = new EmitOptions();
+    if (words.length > 4 && !words[4].equals("~")) {
+      options.timestamp(Long.parseLong(words[4]));
+    }
+    if (words.length > 5 && !words[5].equals("~")) {
+      options.partition(Integer.parseInt(words[5]));
+    }
+    for (int at = 6; at < words.length; at++) {
+      String[] header = words[at].split("=", 2);
+      options.header(new Header(header[0], word(header[1])));
+    }
+    OUTPUTS.get(words[1]).emit(ctx, word(words[2]), word(words[3]), options);
+  }
+
+  private static void run(Context ctx, InputRecord<byte[], byte[]> record, String[] words) throws InterruptedException {
+    switch (words[0]) {
+      case "get" -> get(ctx, record, words);
+      case "get_many" -> getMany(ctx, words);
+      case "scan" -> scan(ctx, words);
+      case "count" -> count(ctx, record, words);
+      case "set" -> {
+        if (words.length > 3) {
+          STORES.get(words[1]).put(ctx, word(words[3]), word(words[2]));
+        } else {
+          STORES.get(words[1]).put(ctx, word(words[2]));
+        }
+      }
+      case "set_size" -> STORES.get(words[1]).put(ctx, bytes("x".repeat(Integer.parseInt(words[2]))));
+      case "delete" -> {
+        if (words.length > 2) {
+          STORES.get(words[1]).delete(ctx, word(words[2]));
+        } else {
+          STORES.get(words[1]).delete(ctx);
+        }
+      }
+      case "emit" -> emit(ctx, words);
+      case "emit_size" -> OUTPUTS.get(words[1]).emit(ctx, record.rawKey(), bytes("x".repeat(Integer.parseInt(words[2]))));
+      case "info" -> OUTPUTS.get("out").emit(ctx, null, bytes(record.input() + " " + record.task() + " " + record.offset() + " "
+          + record.timestamp() + " " + record.attempt()));
+      case "fail" -> throw new IllegalStateException(text(word(words[1])));
+      case "fail_size" -> throw new IllegalStateException("x".repeat(Integer.parseInt(words[1])));
+      case "reject" -> throw new RejectRecordException(text(word(words[1])));
+      case "sleep" -> Thread.sleep(Long.parseLong(words[1]));
+      case "crash" -> Runtime.getRuntime().halt(3);
+      default -> throw new IllegalArgumentException("no command " + words[0]);
+    }
+  }
+
+  public static void main(String[] args) {
+    new App()
+        .on("script", Codecs.BYTES, Codecs.BYTES, (ctx, record) -> {
+          for (String line : text(record.value()).split("\n", -1)) {
+            run(ctx, record, line.split(" ", -1));
+          }
+        })
+        .on("echo", Codecs.BYTES, Codecs.BYTES, (ctx, record) ->
+            OUTPUTS.get("out").emit(ctx, record.key(), record.value(), new EmitOptions().headers(record.headers())))
+        .on("ints", Codecs.BYTES, Codecs.LONG, (ctx, record) ->
+            OUTPUTS.get("out").emit(ctx, record.key(), bytes(String.valueOf(record.value()))))
+        .main();
+  }
+}

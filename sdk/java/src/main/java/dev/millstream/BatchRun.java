@@ -1,0 +1,334 @@
+package dev.millstream;
+
+import dev.millstream.internal.BatchFrame;
+import dev.millstream.internal.Bytes;
+import dev.millstream.internal.FrameReader;
+import dev.millstream.internal.FrameWriter;
+import dev.millstream.internal.Frames;
+import dev.millstream.internal.Kind;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * One batch in flight: what its items know and stage, and its RESULT. It belongs to the thread that runs it; void and `done` are looked at
+ * by others.
+ *
+ * <p>The prefix rule: items run in order; the first that fails ends the batch, what it staged is undone, the items before it count. A batch
+ * whose RESULT would not fit a frame ends early without failure: the sidecar sends the rest again.
+ */
+final class BatchRun {
+  /** Room for a RESULT's own fields and a failure message. */
+  private static final int RESULT_RESERVE = 20 << 10;
+  /** What a write or an output takes in a frame beside its bytes, at most. */
+  private static final int OVERHEAD = 16;
+  /** A GET asks for so many keys at most. */
+  private static final int MAX_KEYS_PER_GET = 512;
+
+  /** What is known of one key in one store. */
+  static final class Slot {
+    boolean known;
+    /** null when the key is absent. */
+    Bytes value;
+    /** The last write of the batch; null for none. */
+    Op op;
+  }
+
+  /** A staged write; a null value deletes. */
+  static final class Op {
+    final int store;
+    final int item;
+    final Bytes key;
+    final Bytes value;
+    private final Slot slot;
+    private final boolean wasKnown;
+    private final Bytes oldValue;
+    private final Op oldOp;
+
+    Op(int store, int item, Bytes key, Bytes value, Slot slot) {
+      this.store = store;
+      this.item = item;
+      this.key = key;
+      this.value = value;
+      this.slot = slot;
+      wasKnown = slot.known;
+      oldValue = slot.value;
+      oldOp = slot.op;
+      slot.known = true;
+      slot.value = value;
+      slot.op = this;
+    }
+
+    void undo() {
+      slot.known = wasKnown;
+      slot.value = oldValue;
+      slot.op = oldOp;
+    }
+
+    /** Whether it is the one that counts for its key. */
+    boolean isLast() {
+      return slot.op == this;
+    }
+  }
+
+  private static final class StoreRun {
+    final Slot[] own; // per key of the batch, made when first wanted
+    final Map<Bytes, Slot> others = new HashMap<>(0);
+
+    StoreRun(int keys) {
+      own = new Slot[keys];
+    }
+  }
+
+  final Schema schema;
+  final BatchFrame frame;
+  private final Link link;
+  private final StoreRun[] stores;
+  private Map<Bytes, Integer> keyIndex; // made when a handler first names another key
+  private final List<Op> ops = new ArrayList<>();
+  private int toldOps;
+  private final FrameWriter outputs = new FrameWriter(); // encoded, one after the other
+  private int outputCount;
+  private long staged; // bytes of ops and outputs
+  private int elements; // list elements of ops and outputs
+  /** Items finished, for EXTEND. */
+  volatile int done;
+  private volatile boolean isVoid;
+  private final List<Runnable> voidActions = new ArrayList<>(0); // guarded by itself
+
+  BatchRun(Schema schema, Link link, BatchFrame frame) {
+    this.schema = schema;
+    this.link = link;
+    this.frame = frame;
+    this.stores = new StoreRun[schema.stores.size()];
+  }
+
+  boolean isVoid() {
+    return isVoid;
+  }
+
+  /** From any thread: it no longer counts. */
+  void cancel() {
+    List<Runnable> actions;
+    synchronized (voidActions) {
+      isVoid = true;
+      actions = List.copyOf(voidActions);
+      voidActions.clear();
+    }
+    actions.forEach(Runnable::run);
+  }
+
+  void onVoid(Runnable action) {
+    synchronized (voidActions) {
+      if (!isVoid) {
+        voidActions.add(action);
+        return;
+      }
+    }
+    action.run();
+  }
+
+  private int budget() {
+    return Math.min(schema.frameCap, Kind.DEFAULT_FRAME_CAP) - RESULT_RESERVE;
+  }
+
+  /** Where the staged effects end. */
+  private record Mark(int ops, int outputSize, int outputCount, long staged, int elements) {}
+
+  private Mark mark() {
+    return new Mark(ops.size(), outputs.size(), outputCount, staged, elements);
+  }
+
+  /** Handles the items and gives the RESULT. Throws BatchVoidedError, or what the link throws in a traced batch. */
+  byte[] run() {
+    for (int at = 0; at < frame.items.length; at++) {
+      checkValid();
+      if (frame.trace()) {
+        link.extend(this, at);
+      }
+      Mark before = mark();
+      Throwable problem = handle(at);
+      checkValid();
+      if (problem == null && !fits(0, 0)) {
+        if (fits(before.staged, before.elements)) {
+          return result(at, undo(before), null); // the next batch begins with this item
+        }
+        problem = new OutputException("the state changes and outputs of this one record have " + (staged - before.staged)
+            + " bytes together, which does not fit a frame of " + schema.frameCap + " bytes; emit and write less per record");
+      }
+      if (problem != null) {
+        return result(at, undo(before), Failures.of(problem));
+      }
+      done = at + 1;
+    }
+    return result(frame.items.length, outputs.size(), null);
+  }
+
+  private void checkValid() {
+    if (isVoid) {
+      throw new BatchVoidedError();
+    }
+  }
+
+  private boolean fits(long stagedBefore, int elementsBefore) {
+    return staged - stagedBefore <= budget() && elements - elementsBefore <= Kind.MAX_ELEMENTS / 2;
+  }
+
+  /** null, or what the handler threw. */
+  private Throwable handle(int index) {
+    Context ctx = new Context(this, index);
+    try {
+      schema.inputs.get(ctx.item.input).registered().handle(ctx);
+      return null;
+    } catch (Throwable problem) {
+      return problem;
+    } finally {
+      ctx.end();
+      synchronized (voidActions) {
+        voidActions.clear();
+      }
+    }
+  }
+
+  /** Takes back what came after `mark`, the last first: the batch ends there. Returns where the outputs end. */
+  private int undo(Mark mark) {
+    for (int at = ops.size() - 1; at >= mark.ops; at--) {
+      ops.get(at).undo();
+    }
+    ops.subList(mark.ops, ops.size()).clear();
+    outputCount = mark.outputCount;
+    return mark.outputSize;
+  }
+
+  // -- state
+
+  /** The slot of a record's own key, which it has. */
+  Slot ownSlot(int store, int key) {
+    StoreRun run = storeRun(store);
+    Slot slot = run.own[key];
+    if (slot == null) {
+      run.own[key] = slot = new Slot();
+      Bytes[] sent = frame.state[store];
+      if (sent != null && sent[key] != FrameReader.NOT_PREFETCHED) {
+        slot.known = true;
+        slot.value = sent[key];
+      }
+    }
+    return slot;
+  }
+
+  /** The slot of any key. */
+  Slot slot(int store, Bytes key) {
+    if (keyIndex == null) {
+      keyIndex = new HashMap<>(2 * frame.keys.length);
+      for (int at = 0; at < frame.keys.length; at++) {
+        keyIndex.put(frame.keys[at], at);
+      }
+    }
+    Integer index = keyIndex.get(key);
+    return index != null ? ownSlot(store, index) : storeRun(store).others.computeIfAbsent(key, other -> new Slot());
+  }
+
+  private StoreRun storeRun(int store) {
+    if (stores[store] == null) {
+      stores[store] = new StoreRun(frame.keys.length);
+    }
+    return stores[store];
+  }
+
+  /** Stages a write; a null value deletes. */
+  void write(Context ctx, int store, Slot slot, Bytes key, Bytes value) {
+    stage(new Op(store, ctx.index, key, value, slot));
+  }
+
+  void stage(Op op) {
+    ops.add(op);
+    staged += op.key.length + (op.value == null ? 0 : op.value.length) + OVERHEAD;
+    elements++;
+  }
+
+  /** Asks for keys that are not known and fills their slots. */
+  void fetch(int store, List<Bytes> keys) {
+    for (int at = 0, count; at < keys.size(); at += count) {
+      count = Math.min(keys.size() - at, MAX_KEYS_PER_GET);
+      Bytes[] values = null;
+      while (values == null) {
+        try {
+          values = link.get(this, store, keys.subList(at, at + count));
+        } catch (StateException e) {
+          // The values may not fit a frame together: fewer at once. For one alone, the error it is.
+          if (count == 1) {
+            throw e;
+          }
+          count /= 2;
+        }
+      }
+      for (int n = 0; n < count; n++) {
+        Slot slot = slot(store, keys.get(at + n));
+        slot.known = true;
+        slot.value = values[n];
+      }
+    }
+  }
+
+  /** The writes that the sidecar was not told of yet. */
+  List<Op> newOps() {
+    List<Op> untold = List.copyOf(ops.subList(toldOps, ops.size()));
+    toldOps = ops.size();
+    return untold;
+  }
+
+  Link.Page scan(Link.ScanRequest request) {
+    return link.scan(this, request);
+  }
+
+  // -- outputs
+
+  /** Where the next output is encoded; emitted() says that it was. */
+  FrameWriter outputs() {
+    return outputs;
+  }
+
+  void emitted(int size, int headers) {
+    outputCount++;
+    staged += size + OVERHEAD;
+    elements += 1 + headers;
+  }
+
+  /** RESULT: the last write of each key, and the outputs. */
+  byte[] result(int done, int outputSize, Failures.Failure failure) {
+    FrameWriter w = Frames.begin(Kind.RESULT, 5).uint64(frame.seq).int64(done);
+    if (failure == null) {
+      w.nil();
+    } else {
+      failure.write(w);
+    }
+    int[] counts = new int[stores.length];
+    int written = 0;
+    for (Op op : ops) {
+      if (op.isLast() && counts[op.store]++ == 0) {
+        written++;
+      }
+    }
+    w.map(written);
+    for (int store = 0; store < counts.length; store++) {
+      if (counts[store] == 0) {
+        continue;
+      }
+      w.int64(store).list(counts[store]);
+      for (Op op : ops) {
+        if (op.store == store && op.isLast()) {
+          w.list(2).bin(op.key).maybeBin(op.value);
+        }
+      }
+    }
+    w.list(outputCount);
+    return (outputSize == 0 ? w : w.raw(outputs.toBytes(), outputSize)).toBytes();
+  }
+
+  /** Ends a batch that no longer counts; the sidecar drops it. */
+  static byte[] voidResult(long seq) {
+    return Frames.begin(Kind.RESULT, 5).uint64(seq).int64(0).nil().map(0).list(0).toBytes();
+  }
+}

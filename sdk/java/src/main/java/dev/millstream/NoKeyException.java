@@ -1,0 +1,10 @@
+package dev.millstream;
+
+/** The default key of state, for a record without a key. Name a key, or send records with keys. */
+public final class NoKeyException extends MillstreamException {
+  private static final long serialVersionUID = 1L;
+
+  NoKeyException(String store) {
+    super("store \"" + store + "\": the record has no key, so there is no default key for state; name one, or send records with keys");
+  }
+}

@@ -1,0 +1,4 @@
+package dev.millstream;
+
+/** A row of a store. */
+public record Row<K, V>(K key, V value) {}

@@ -1,0 +1,98 @@
+package dev.millstream;
+
+import dev.millstream.internal.Kind;
+import dev.millstream.internal.WelcomeFrame;
+import dev.millstream.internal.WelcomeFrame.Port;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** What WELCOME declares joined with the program's handlers. Immutable, shared by all batches of a session. */
+final class Schema {
+  record Input(String name, String topic, Registered<?, ?> registered) {}
+
+  final String processor;
+  final long session;
+  final List<Input> inputs = new ArrayList<>();
+  final List<Port> outputs;
+  final List<Port> stores;
+  final Map<String, Integer> outputIds;
+  final Map<String, Integer> storeIds;
+  final int frameCap;
+  final long deadlineMillis;
+  final long minTimestamp;
+  final long maxTimestamp;
+
+  /** @throws ConfigException where program and manifest do not fit */
+  Schema(WelcomeFrame w, App app) {
+    if (w.version < Kind.MIN_VERSION || w.version > Kind.MAX_VERSION) {
+      throw new ConfigException("the sidecar chose worker protocol " + w.version + ", this SDK speaks " + Kind.MIN_VERSION + " to "
+          + Kind.MAX_VERSION + "; use a matching version of dev.millstream:millstream");
+    }
+    refuse("joins", w.joins);
+    refuse("lookups", w.lookups);
+    for (Port store : w.stores) {
+      if (!store.type().equals("KeyValue")) {
+        throw new ConfigException("store \"" + store.name() + "\" has type " + store.type() + ": not supported yet by the Java SDK");
+      }
+    }
+    processor = w.processor;
+    session = w.session;
+    frameCap = (int) Math.min(Math.max(w.frameCap, Kind.HELLO_FRAME_CAP), Kind.MAX_FRAME_CAP);
+    deadlineMillis = Math.max(w.deadlineMillis, 1);
+    minTimestamp = w.minTimestamp;
+    maxTimestamp = w.maxTimestamp;
+    outputs = limited(w.outputs);
+    stores = limited(w.stores);
+    outputIds = ids(outputs);
+    storeIds = ids(stores);
+    join(w.inputs, app);
+  }
+
+  private static void refuse(String what, List<Port> ports) {
+    if (!ports.isEmpty()) {
+      throw new ConfigException("the manifest declares " + what + " (" + listed(names(ports)) + "): not supported yet by the Java SDK");
+    }
+  }
+
+  private void join(List<Port> ports, App app) {
+    List<String> declared = names(ports);
+    for (String name : app.inputs()) {
+      if (!declared.contains(name)) {
+        throw new ConfigException("the program handles input \"" + name + "\", which the manifest does not declare; inputs: "
+            + listed(declared));
+      }
+    }
+    for (Port port : ports) {
+      Registered<?, ?> registered = app.handlers.get(port.name());
+      if (registered == null) {
+        throw new ConfigException("the manifest declares input \"" + port.name() + "\", for which the program has no handler; add app.on(\""
+            + port.name() + "\", ...). Handlers exist for: " + listed(app.inputs()));
+      }
+      inputs.add(new Input(port.name(), port.topic(), registered));
+    }
+  }
+
+  private List<Port> limited(List<Port> ports) {
+    return ports.stream().map(port -> port.max() > 0 ? port : new Port(port.name(), port.topic(), port.type(), frameCap)).toList();
+  }
+
+  private static Map<String, Integer> ids(List<Port> ports) {
+    Map<String, Integer> ids = new LinkedHashMap<>();
+    for (int id = 0; id < ports.size(); id++) {
+      ids.put(ports.get(id).name(), id);
+    }
+    return ids;
+  }
+
+  static List<String> names(Collection<Port> ports) {
+    return ports.stream().map(Port::name).toList();
+  }
+
+  static String listed(Iterable<String> names) {
+    String text = String.join(", ", names);
+    return text.isEmpty() ? "none" : text;
+  }
+}

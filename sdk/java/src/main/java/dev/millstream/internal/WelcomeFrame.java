@@ -1,0 +1,89 @@
+package dev.millstream.internal;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** A WELCOME, decoded. */
+public final class WelcomeFrame {
+  /** An input, output, store, join or lookup that the manifest declares; `max` is 0 where nothing was said. */
+  public record Port(String name, String topic, String type, long max) {}
+
+  public long version = -1;
+  public long session;
+  public String processor = "";
+  public List<Port> inputs = List.of();
+  public List<Port> outputs = List.of();
+  public List<Port> stores = List.of();
+  public List<Port> joins = List.of();
+  public List<Port> lookups = List.of();
+  public long frameCap = Kind.DEFAULT_FRAME_CAP;
+  public long deadlineMillis = 60_000;
+  public long minTimestamp;
+  public long maxTimestamp = Long.MAX_VALUE;
+
+  /** Reads the map that is its one field. */
+  public static WelcomeFrame read(FrameReader r) {
+    WelcomeFrame w = new WelcomeFrame();
+    boolean hasSession = false;
+    for (int count = r.map("WELCOME"); count > 0; count--) {
+      String field = r.text("WELCOME");
+      switch (field) {
+        case "protocol" -> w.version = r.int64(field);
+        case "session" -> {
+          w.session = r.uint64(field);
+          hasSession = true;
+        }
+        case "processor" -> w.processor = r.text(field);
+        case "inputs" -> w.inputs = readPorts(r, field);
+        case "outputs" -> w.outputs = readPorts(r, field);
+        case "stores" -> w.stores = readPorts(r, field);
+        case "joins" -> w.joins = readPorts(r, field);
+        case "lookups" -> w.lookups = readPorts(r, field);
+        case "limits" -> w.readLimits(r);
+        default -> r.skip(1);
+      }
+    }
+    if (w.version < 0 || !hasSession) {
+      throw FrameReader.bad("WELCOME has no protocol version or no session");
+    }
+    return w;
+  }
+
+  private void readLimits(FrameReader r) {
+    for (int count = r.map("limits"); count > 0; count--) {
+      String limit = r.text("limits");
+      switch (limit) {
+        case "frame" -> frameCap = r.int64(limit);
+        case "deadline_ms" -> deadlineMillis = r.int64(limit);
+        case "min_timestamp" -> minTimestamp = r.int64(limit);
+        case "max_timestamp" -> maxTimestamp = r.int64(limit);
+        default -> r.skip(1);
+      }
+    }
+  }
+
+  private static List<Port> readPorts(FrameReader r, String what) {
+    int count = r.list(what);
+    List<Port> ports = new ArrayList<>(count);
+    for (; count > 0; count--) {
+      String name = "";
+      String topic = "";
+      String type = "KeyValue";
+      long max = 0;
+      for (int fields = r.map(what); fields > 0; fields--) {
+        switch (r.text(what)) {
+          case "name" -> name = r.text(what);
+          case "topic" -> topic = r.text(what);
+          case "type" -> type = r.text(what);
+          case "max_bytes", "max_value_bytes" -> max = r.int64(what);
+          default -> r.skip(1);
+        }
+      }
+      if (name.isEmpty()) {
+        throw FrameReader.bad("WELCOME: one of the " + what + " has no name");
+      }
+      ports.add(new Port(name, topic, type, max));
+    }
+    return ports;
+  }
+}
