@@ -92,6 +92,8 @@ final class BatchRun {
   private int outputCount;
   private long staged; // bytes of ops and outputs
   private int elements; // list elements of ops and outputs
+  /** What the last item's handler threw; null if it did not. */
+  private Throwable problem;
   /** Items finished, for EXTEND. */
   volatile int done;
   private volatile boolean isVoid;
@@ -106,6 +108,10 @@ final class BatchRun {
 
   boolean isVoid() {
     return isVoid;
+  }
+
+  Throwable problem() {
+    return problem;
   }
 
   /** From any thread: it no longer counts. */
@@ -148,7 +154,7 @@ final class BatchRun {
         link.extend(this, at);
       }
       Mark before = mark();
-      Throwable problem = handle(at);
+      problem = handle(at);
       checkValid();
       if (problem == null && !fits(0, 0)) {
         if (fits(before.staged, before.elements)) {
@@ -181,8 +187,8 @@ final class BatchRun {
     try {
       schema.inputs.get(ctx.item.input).registered().handle(ctx);
       return null;
-    } catch (Throwable problem) {
-      return problem;
+    } catch (Throwable thrown) {
+      return thrown;
     } finally {
       ctx.end();
       synchronized (voidActions) {

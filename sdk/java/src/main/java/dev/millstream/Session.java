@@ -47,10 +47,11 @@ final class Session implements Link {
     }
   }
 
-  /** VALUES or ROWS; the reader stands behind the rid. null for a batch that no longer counts. */
-  private record Answer(FrameReader reader, int fields) {}
+  /** VALUES or ROWS, the other's part null; `problem` is null for none. */
+  private record Answer(int kind, Bytes[] values, Page page, String problem) {}
 
-  private record Question(long seq, int kind, CompletableFuture<Answer> answer) {}
+  /** Answered with null for a batch that no longer counts. */
+  private record Question(long seq, CompletableFuture<Answer> answer) {}
 
   private final RunningApp running;
   private final FrameChannel channel;
@@ -175,6 +176,9 @@ final class Session implements Link {
 
   /** Asks for nothing more: what is in flight is served, then the connection ends. */
   void leave(String why) {
+    if (!isOpen()) {
+      return;
+    }
     try {
       channel.send(Frames.goodbye(why));
     } catch (IOException e) {
@@ -220,8 +224,8 @@ final class Session implements Link {
         r.end();
         take(new BatchRun(schema, this, frame));
       }
-      case Kind.VALUES -> answered(r, Kind.VALUES, fields, 3);
-      case Kind.ROWS -> answered(r, Kind.ROWS, fields, 4);
+      case Kind.VALUES -> answered(r, Kind.VALUES, fields - 3);
+      case Kind.ROWS -> answered(r, Kind.ROWS, fields - 4);
       case Kind.CANCEL -> cancelBatch(one(r, fields, "CANCEL seq"));
       case Kind.OPEN -> one(r, fields, "OPEN task");
       case Kind.CLOSE -> cancelTask(one(r, fields, "CLOSE task"));
@@ -410,37 +414,21 @@ final class Session implements Link {
 
   @Override
   public Bytes[] get(BatchRun batch, int store, List<Bytes> keys) {
-    Answer answer = ask(batch, Kind.VALUES, rid -> Frames.get(batch.frame.seq, rid, store, keys));
-    return reading(() -> {
-      FrameReader r = answer.reader;
-      Bytes[] values = new Bytes[r.list("VALUES")];
-      for (int at = 0; at < values.length; at++) {
-        values[at] = r.maybeBytes("value");
-      }
-      refuseProblem(r, answer.fields - 3);
-      if (values.length != keys.size()) {
-        throw FrameReader.bad("GET of " + keys.size() + " keys was answered with " + values.length + " values");
-      }
-      return values;
-    });
+    Answer answer = ask(batch, rid -> Frames.get(batch.frame.seq, rid, store, keys));
+    if (answer.kind != Kind.VALUES || answer.values.length != keys.size()) {
+      throw wrong("GET of " + keys.size() + " keys was answered with "
+          + (answer.kind == Kind.VALUES ? answer.values.length + " values" : Kind.name(answer.kind)));
+    }
+    return answer.values;
   }
 
   @Override
   public Page scan(BatchRun batch, ScanRequest request) {
-    Answer answer = ask(batch, Kind.ROWS, rid -> request.frame(batch.frame.seq, rid));
-    return reading(() -> {
-      FrameReader r = answer.reader;
-      int count = r.list("ROWS");
-      List<Row<Bytes, Bytes>> rows = new ArrayList<>(count);
-      for (; count > 0; count--) {
-        int fields = r.fields("row", 2);
-        rows.add(new Row<>(r.bytes("key"), r.bytes("value")));
-        r.skip(fields - 2);
-      }
-      Bytes cursor = r.maybeBytes("cursor");
-      refuseProblem(r, answer.fields - 4);
-      return new Page(rows, cursor);
-    });
+    Answer answer = ask(batch, rid -> request.frame(batch.frame.seq, rid));
+    if (answer.kind != Kind.ROWS) {
+      throw wrong("SCAN was answered with " + Kind.name(answer.kind));
+    }
+    return answer.page;
   }
 
   @Override
@@ -454,36 +442,15 @@ final class Session implements Link {
     }
   }
 
-  // The optional error at the end of VALUES and ROWS, and fields of later versions.
-  private static void refuseProblem(FrameReader r, int left) {
-    if (r.more(left)) {
-      String problem = r.text("error");
-      if (problem.equals("cancelled")) {
-        throw new BatchVoidedError();
-      }
-      throw new StateException("the sidecar could not read the state: " + problem, null);
-    }
-    r.skip(left - 1);
-    r.end();
-  }
-
-  private interface Reading<T> {
-    T read();
-  }
-
   // A wrong answer ends the session; the handler that asked is void with it.
-  private <T> T reading(Reading<T> reading) {
-    try {
-      return reading.read();
-    } catch (ProtocolException problem) {
-      tell(problem);
-      end(problem.getMessage());
-      throw new BatchVoidedError();
-    }
+  private BatchVoidedError wrong(String problem) {
+    tell(FrameReader.bad(problem));
+    end(problem);
+    return new BatchVoidedError();
   }
 
-  private Answer ask(BatchRun batch, int kind, LongFunction<byte[]> frame) {
-    Question question = new Question(batch.frame.seq, kind, new CompletableFuture<>());
+  private Answer ask(BatchRun batch, LongFunction<byte[]> frame) {
+    Question question = new Question(batch.frame.seq, new CompletableFuture<>());
     long rid;
     synchronized (lock) {
       if (batch.isVoid() || ended) {
@@ -497,8 +464,11 @@ final class Session implements Link {
         throw new BatchVoidedError();
       }
       Answer answer = question.answer.join(); // by answered(), or by cancel(), which the end of the session is as well
-      if (answer == null) {
+      if (answer == null || "cancelled".equals(answer.problem)) {
         throw new BatchVoidedError();
+      }
+      if (answer.problem != null) {
+        throw new StateException("the sidecar could not read the state: " + answer.problem, null);
       }
       return answer;
     } catch (IOException e) {
@@ -510,23 +480,45 @@ final class Session implements Link {
     }
   }
 
-  private void answered(FrameReader r, int kind, int fields, int least) {
-    if (fields < least) {
-      throw FrameReader.bad(Kind.name(kind) + " has " + fields + " fields");
+  /** `left`: optional fields at the end. */
+  private void answered(FrameReader r, int kind, int left) {
+    if (left < 0) {
+      throw FrameReader.bad(Kind.name(kind) + " has too few fields");
     }
     long seq = r.uint64("seq");
     long rid = r.uint64("rid");
+    Bytes[] values = kind == Kind.VALUES ? readValues(r) : null;
+    Page page = kind == Kind.ROWS ? readRows(r) : null;
+    String problem = r.more(left) ? r.text("error") : null;
+    r.skip(left - 1);
+    r.end();
     Question question;
     synchronized (lock) {
       question = questions.get(rid);
       if (question == null || question.seq != seq) {
         return; // its batch was cancelled meanwhile
       }
-      if (question.kind != kind) {
-        throw FrameReader.bad("request " + rid + " was answered with " + Kind.name(kind));
-      }
       questions.remove(rid);
     }
-    question.answer.complete(new Answer(r, fields));
+    question.answer.complete(new Answer(kind, values, page, problem));
+  }
+
+  private static Bytes[] readValues(FrameReader r) {
+    Bytes[] values = new Bytes[r.list("VALUES")];
+    for (int at = 0; at < values.length; at++) {
+      values[at] = r.maybeBytes("value");
+    }
+    return values;
+  }
+
+  private static Page readRows(FrameReader r) {
+    int count = r.list("ROWS");
+    List<Row<Bytes, Bytes>> rows = new ArrayList<>(count);
+    for (; count > 0; count--) {
+      int fields = r.fields("row", 2);
+      rows.add(new Row<>(r.bytes("key"), r.bytes("value")));
+      r.skip(fields - 2);
+    }
+    return new Page(rows, r.maybeBytes("cursor"));
   }
 }
