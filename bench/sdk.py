@@ -25,16 +25,21 @@ import msgpack
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BIN = pathlib.Path(os.environ.get("MILLSTREAM_BUILD_DIR", ROOT / "build")) / "bin"
 RECORDS, DISTINCT, KEYS, TASKS = 500, 64, 100_000, 2
-WELCOME, OPEN, BATCH, RESULT, GOODBYE = 2, 3, 5, 6, 23
+WELCOME, OPEN, BATCH, RESULT, EXTEND, GOODBYE = 2, 3, 5, 6, 12, 23
 TICK = os.sysconf("SC_CLK_TCK")
 
 BUILD = """
 set -euo pipefail
-. tools/dev/lib.sh; . tools/dev/packages.sh; . tools/dev/go.sh; . tools/dev/node.sh; . tools/dev/rust.sh
+. tools/dev/lib.sh; . tools/dev/packages.sh; . tools/dev/go.sh; . tools/dev/node.sh; . tools/dev/rust.sh; . tools/dev/java.sh
 use_go; (cd sdk/go && go build -o "$1/go" ./examples/wordcount)
 use_typescript "$1/typescript"
 use_rust; (cd sdk/rust && cargo build --quiet --locked --release --example wordcount && cp "$CARGO_TARGET_DIR/release/examples/wordcount" "$1/rust")
+use_java "$1/java" process-test-classes
 """
+
+
+def java_classpath(target):
+    return f"{target}/classes:{target}/test-classes:{(target / 'classpath').read_text()}"
 
 
 def workers(folder):
@@ -42,6 +47,7 @@ def workers(folder):
         "cpp": [BIN / "counting_worker", "--input=words", "--store=counts", "--output=word-counts", "--format=binary", "--parallel=2"],
         "rust": [folder / "rust"],
         "go": [folder / "go"],
+        "java": ["java", "-cp", java_classpath(folder / "java/sdk/target"), "WordCount"],
         "typescript": ["node", folder / "typescript/dist/fixtures/wordcount.js"],
         "python": [sys.executable, ROOT / "sdk/python/bench/wordcount.py"],
     }
@@ -104,6 +110,8 @@ class Echo:
             head.feed(self.receive()[:32])
             head.read_array_header()
             kind, seq, done = head.unpack(), head.unpack(), head.unpack()
+            if kind == EXTEND:
+                continue  # it is alive
             if kind != RESULT or done != RECORDS:
                 raise SystemExit(f"a frame of kind {kind}, done {done}")
             self.done += done

@@ -60,6 +60,8 @@ std::string FirstSteps(std::string_view language, const std::string& name) {
   if (language == "rust") return StrCat("  cargo build\n  millstream run -f processor.yaml -- target/debug/", name);
   if (language == "typescript")
     return "  npm install && npm run build\n  millstream run -f processor.yaml -- node dist/app.js";
+  if (language == "java")
+    return StrCat("  mvn package\n  millstream run -f processor.yaml -- java -jar target/", name, ".jar");
   return "  pip install -r requirements.txt\n  millstream run -f processor.yaml --watch -- python app.py";
 }
 

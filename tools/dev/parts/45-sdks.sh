@@ -7,6 +7,7 @@ use_python
 . tools/dev/go.sh
 . tools/dev/node.sh
 . tools/dev/rust.sh
+. tools/dev/java.sh
 use_go
 use_rust
 use_typescript "$SCRATCH/typescript"
@@ -106,6 +107,20 @@ init_rust() (
 run_simple "millstream init --lang go" init_go
 run_simple "millstream init --lang rust" init_rust
 run_simple "millstream init --lang typescript" init_typescript
+
+# Compiles, tests, makes the jars of sources and of javadoc, and builds what `millstream init` writes, in one go.
+java_and_init() {
+  "$BUILD/bin/millstream" init "$SCRATCH/java/init" --lang java --name init >/dev/null
+  local log=$SCRATCH/java.log status=0 report
+  use_java "$SCRATCH/java" verify init >"$log" 2>&1 || status=$?
+  if [[ $status != 0 ]]; then cat "$log"; fi
+  for report in "$SCRATCH"/java/*/target/surefire-reports/TEST-*.xml; do
+    python tools/dev/junit.py surefire "$report" "$MS_RESULTS" || status=1
+  done
+  return "$status"
+}
+run_simple "mvn verify: sdk/java, and millstream init --lang java" java_and_init
+conform java sdk/java/conformance/profile.yaml java "${QUICK_JAVA[@]}" -cp "$JAVA_CLASSPATH" dev.millstream.conformance.ConformanceWorker
 
 conform python sdk/python/conformance/profile.yaml python sdk/python/conformance/conformance_worker.py
 conform python-async sdk/python/conformance/profile.yaml python sdk/python/conformance/conformance_worker.py --async

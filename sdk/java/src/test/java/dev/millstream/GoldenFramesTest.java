@@ -41,7 +41,7 @@ class GoldenFramesTest {
 
   private static TreeMap<String, JsonNode> frames(String direction, String field) throws IOException {
     TreeMap<String, JsonNode> found = new TreeMap<>();
-    try (Stream<Path> files = Files.list(Path.of("../../tests/conformance/frames"))) {
+    try (Stream<Path> files = Files.list(Path.of(System.getProperty("millstream.frames", "../../tests/conformance/frames")))) {
       for (Path file : files.filter(path -> path.toString().endsWith(".json")).toList()) {
         JsonNode frame = JSON.readTree(file.toFile());
         if (frame.hasNonNull(field) && !frame.get("direction").asText().equals(direction)) {
