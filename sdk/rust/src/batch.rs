@@ -164,7 +164,7 @@ pub(crate) fn run_batch(schema: &Schema, batch: &Batch, link: &dyn Link, buffers
         buffers: std::mem::take(buffers),
         index: 0,
         failed: None,
-        stores: schema.stores.iter().map(|_| StoreRun::default()).collect(),
+        stores: schema.tables.iter().map(|_| StoreRun::default()).collect(),
         key_index: None,
         told_ops: 0,
         output_count: 0,

@@ -16,12 +16,12 @@ pub enum Error {
     Void,
     /// A call that means the record's own key, for a record without one. Name a key, or send records with keys.
     NoKey {
-        /// The store.
+        /// The store or join.
         store: &'static str,
     },
-    /// The manifest does not declare the store or output. Fails the record whatever the handler returns.
+    /// The manifest does not declare the store, join, lookup or output. Fails the record whatever the handler returns.
     Undeclared {
-        /// `"store"` or `"output"`.
+        /// `"store"`, `"join"`, `"lookup"` or `"output"`.
         what: &'static str,
         /// The name the program uses.
         name: &'static str,
@@ -66,7 +66,7 @@ impl fmt::Display for Error {
             Error::Void => write!(f, "the batch no longer counts; return, its records come again"),
             Error::NoKey { store } => write!(
                 f,
-                "store \"{store}\": the record has no key, so there is no default key for state; name one, or send records with keys"
+                "\"{store}\": the record has no key, so there is no default key for state; name one, or send records with keys"
             ),
             Error::Undeclared { what, name, declared } => write!(
                 f,

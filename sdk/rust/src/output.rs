@@ -4,8 +4,11 @@ use crate::codec::Encode;
 use crate::context::Context;
 use crate::error::Error;
 use crate::record::Header;
-use crate::schema::Handle;
+use crate::schema::{Handle, Kind};
 use crate::wire::write;
+
+/// The output of a processor that leads back into it.
+const LOOP: &str = "loop";
 
 /// A handle on an output of the manifest, with the codecs of its keys and values. Declare it once:
 ///
@@ -76,7 +79,7 @@ impl<'a> EmitOptions<'a> {
 impl<K: Encode, V: Encode> Output<K, V> {
     /// A handle; `name` as in the manifest.
     pub const fn new(name: &'static str, key: K, value: V) -> Self {
-        Output { handle: Handle::new(name), key, value }
+        Output { handle: Handle::new(Kind::Output, name), key, value }
     }
 
     /// The output's name in the manifest.
@@ -124,10 +127,13 @@ impl<K: Encode, V: Encode> Output<K, V> {
         value: Option<&V::Input>,
         options: &EmitOptions<'_>,
     ) -> Result<(), Error> {
-        let id = self.handle.output(ctx.run.schema)?;
+        let id = self.handle.id(ctx.run.schema)?;
         let timestamp = self.timestamp(ctx, options)?;
         if options.partition.is_some_and(|partition| partition < 0) {
             return Err(Error::output(format!("output \"{}\": a partition is not negative", self.name())));
+        }
+        if self.name() == LOOP && (key.is_none() || options.partition.is_some()) {
+            return Err(Error::output("output \"loop\": a record for the loop has a key, which chooses its partition"));
         }
         let mut scratch = std::mem::take(&mut ctx.run.buffers.scratch);
         scratch.clear();

@@ -14,7 +14,11 @@ pub(crate) struct Schema {
     pub(crate) session: u64,
     pub(crate) inputs: Vec<InputPort>,
     pub(crate) outputs: Vec<Port>,
-    pub(crate) stores: Vec<Port>,
+    /// What can be read, by id: stores, joins, lookups.
+    pub(crate) tables: Vec<Port>,
+    /// How many of them are stores, and stores or joins.
+    stores: usize,
+    joins_end: usize,
     pub(crate) frame_cap: usize,
     pub(crate) deadline_ms: u64,
     pub(crate) min_timestamp: i64,
@@ -45,7 +49,9 @@ impl Schema {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             inputs: inputs?,
             outputs: limited(welcome.outputs, frame_cap),
-            stores: limited(welcome.stores, frame_cap),
+            stores: welcome.stores.len(),
+            joins_end: welcome.stores.len() + welcome.joins.len(),
+            tables: limited([welcome.stores, welcome.joins, welcome.lookups].concat(), frame_cap),
             processor: welcome.processor,
             session: welcome.session,
             frame_cap,
@@ -62,12 +68,6 @@ fn check_supported(welcome: &Welcome) -> Result<(), RunError> {
             "the sidecar chose worker protocol {}, this SDK speaks {MIN_VERSION} to {MAX_VERSION}; use a matching version of the crate",
             welcome.version
         )));
-    }
-    for (what, ports) in [("joins", &welcome.joins), ("lookups", &welcome.lookups)] {
-        if !ports.is_empty() {
-            let names = listed(&names(ports));
-            return Err(RunError::Config(format!("the manifest declares {what} ({names}): not supported yet by the Rust SDK")));
-        }
     }
     match welcome.stores.iter().find(|store| store.kind != "KeyValue") {
         Some(store) => {
@@ -102,40 +102,60 @@ fn names(ports: &[Port]) -> Vec<&str> {
     ports.iter().map(|port| port.name.as_str()).collect()
 }
 
-/// The name of a store or output, with the id that it has in the schema it was used with last.
+/// What a name is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Store,
+    Join,
+    Lookup,
+    Output,
+}
+
+impl Kind {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Kind::Store => "store",
+            Kind::Join => "join",
+            Kind::Lookup => "lookup",
+            Kind::Output => "output",
+        }
+    }
+}
+
+/// A name of the manifest, with the id that it has in the schema it was used with last.
 #[derive(Debug)]
 pub(crate) struct Handle {
+    pub(crate) kind: Kind,
     pub(crate) name: &'static str,
     /// Number of the schema in the upper half, id in the lower one.
     bound: AtomicU64,
 }
 
 impl Handle {
-    pub(crate) const fn new(name: &'static str) -> Handle {
-        Handle { name, bound: AtomicU64::new(0) }
+    pub(crate) const fn new(kind: Kind, name: &'static str) -> Handle {
+        Handle { kind, name, bound: AtomicU64::new(0) }
     }
 
-    pub(crate) fn store(&self, schema: &Schema) -> Result<usize, Error> {
-        self.find(schema, "store", &schema.stores)
-    }
-
-    pub(crate) fn output(&self, schema: &Schema) -> Result<usize, Error> {
-        self.find(schema, "output", &schema.outputs)
-    }
-
-    fn find(&self, schema: &Schema, what: &'static str, ports: &[Port]) -> Result<usize, Error> {
+    pub(crate) fn id(&self, schema: &Schema) -> Result<usize, Error> {
         let bound = self.bound.load(Ordering::Relaxed);
         if bound >> 32 == u64::from(schema.number) {
             return Ok((bound & u64::from(u32::MAX)) as usize);
         }
+        let (ports, first) = match self.kind {
+            Kind::Output => (&schema.outputs[..], 0),
+            Kind::Store => (&schema.tables[..schema.stores], 0),
+            Kind::Join => (&schema.tables[schema.stores..schema.joins_end], schema.stores),
+            Kind::Lookup => (&schema.tables[schema.joins_end..], schema.joins_end),
+        };
         match ports.iter().position(|port| port.name == self.name) {
-            Some(id) => {
+            Some(index) => {
+                let id = first + index;
                 self.bound.store(u64::from(schema.number) << 32 | id as u64, Ordering::Relaxed);
                 Ok(id)
             }
             None => {
                 let declared = ports.iter().map(|port| port.name.clone()).collect();
-                Err(Error::Undeclared { what, name: self.name, declared })
+                Err(Error::Undeclared { what: self.kind.word(), name: self.name, declared })
             }
         }
     }

@@ -22,10 +22,12 @@ use crate::app::App;
 use crate::batch::{run_batch, Buffers, Link, Page, Values};
 use crate::codec::{Decode, Encode};
 use crate::error::{listed, Error, RunError};
+use crate::join::{Join, Lookup};
 use crate::output::{put_headers, Output};
 use crate::record::{Header, Headers};
 use crate::schema::Schema;
 use crate::store::Store;
+use crate::table::Table;
 use crate::wire::batch::Batch;
 use crate::wire::reader::{read_head, Read, Reader};
 use crate::wire::welcome::{Port, Welcome};
@@ -44,7 +46,7 @@ const PAGE: usize = 3;
 /// What we wrote ourselves, we can read.
 const OWN: &str = "a frame of this SDK";
 
-type Table = BTreeMap<Vec<u8>, Vec<u8>>;
+type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Writes of a batch, by key; `None` deletes.
 type Scratch = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
@@ -53,7 +55,11 @@ type Scratch = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 pub struct Setup<'a> {
     /// Names of stores.
     pub stores: &'a [&'a str],
-    /// Names of outputs.
+    /// Names of joins; [`TestKit::set_join`] gives them rows.
+    pub joins: &'a [&'a str],
+    /// Names of lookups; [`TestKit::set_lookup`] gives them rows.
+    pub lookups: &'a [&'a str],
+    /// Names of outputs. Records that are emitted to `loop` are to be fed to the input of that name by the test.
     pub outputs: &'a [&'a str],
     /// Makes every read of state a question to the sidecar, as for values too large to travel along.
     pub no_prefetch: bool,
@@ -177,11 +183,13 @@ pub struct TestKit {
     /// The records whose handlers failed so far.
     pub failures: Vec<Failed>,
     schema: Schema,
-    tables: Vec<Table>,
+    tables: Vec<Rows>,
     outputs: Vec<Vec<TestOutput>>,
     offsets: Vec<i64>,
     seq: u64,
     prefetch: bool,
+    /// Stores and joins; lookups are always asked.
+    prefetched: usize,
     buffers: Buffers,
 }
 
@@ -205,6 +213,8 @@ impl TestKit {
             inputs: ports(&inputs),
             outputs: ports(setup.outputs),
             stores: ports(setup.stores),
+            joins: ports(setup.joins),
+            lookups: ports(setup.lookups),
             ..Welcome::default()
         };
         Ok(TestKit {
@@ -212,11 +222,12 @@ impl TestKit {
             now: START,
             failures: Vec::new(),
             schema: Schema::new(welcome, &app)?,
-            tables: vec![Table::new(); setup.stores.len()],
+            tables: vec![Rows::new(); setup.stores.len() + setup.joins.len() + setup.lookups.len()],
             outputs: vec![Vec::new(); setup.outputs.len()],
             offsets: vec![0; inputs.len()],
             seq: 0,
             prefetch: !setup.no_prefetch,
+            prefetched: setup.stores.len() + setup.joins.len(),
             buffers: Buffers::default(),
         })
     }
@@ -298,7 +309,7 @@ impl TestKit {
         keys.iter().for_each(|key| write::put_bytes(&mut out, key));
         write::put_array(&mut out, records.len() as u32);
         out.extend_from_slice(&items);
-        let tables: &[Table] = if self.prefetch { &self.tables } else { &[] };
+        let tables: &[Rows] = if self.prefetch { &self.tables[..self.prefetched] } else { &[] };
         write::put_map(&mut out, tables.len() as u32);
         for (table, store) in tables.iter().zip(0..) {
             write::put_u64(&mut out, store);
@@ -368,8 +379,10 @@ impl TestKit {
         K: Encode + Decode,
         V: Encode + Decode,
     {
-        let table = &self.tables[place(&self.schema.stores, "store", store.name())];
-        table.get(&encoded(store.key_codec(), key)).map(|data| decoded(store.value_codec(), data))
+        let table = &store.table;
+        self.tables[place(&self.schema.tables, "store", table.name())]
+            .get(&encoded(&table.key, key))
+            .map(|data| decoded(&table.value, data))
     }
 
     /// Prepares a test: what a store has for a key.
@@ -381,8 +394,36 @@ impl TestKit {
         K: Encode + Decode,
         V: Encode + Decode,
     {
-        let table = &mut self.tables[place(&self.schema.stores, "store", store.name())];
-        table.insert(encoded(store.key_codec(), key), encoded(store.value_codec(), value));
+        self.set_row(&store.table, key, encoded(&store.table.value, value));
+    }
+
+    /// What a join has for a key.
+    ///
+    /// # Panics
+    /// If the setup does not name the join, or a codec fails.
+    pub fn set_join<K, V>(&mut self, join: &Join<K, V>, key: &K::Input, value: &V::Input)
+    where
+        K: Encode + Decode,
+        V: Encode + Decode,
+    {
+        self.set_row(&join.table, key, encoded(&join.table.value, value));
+    }
+
+    /// What a lookup has for a key.
+    ///
+    /// # Panics
+    /// If the setup does not name the lookup, or a codec fails.
+    pub fn set_lookup<K, V>(&mut self, lookup: &Lookup<K, V>, key: &K::Input, value: &V::Input)
+    where
+        K: Encode + Decode,
+        V: Encode + Decode,
+    {
+        self.set_row(&lookup.table, key, encoded(&lookup.table.value, value));
+    }
+
+    fn set_row<K: Encode, V>(&mut self, table: &Table<K, V>, key: &K::Input, value: Vec<u8>) {
+        let id = place(&self.schema.tables, "table", table.name());
+        self.tables[id].insert(encoded(&table.key, key), value);
     }
 }
 
@@ -440,7 +481,7 @@ fn read_output(reader: &mut Reader<'_>, payload: &[u8]) -> Read<(usize, TestOutp
 
 /// Answers from committed state and the batch's own writes.
 struct KitLink<'a> {
-    tables: &'a [Table],
+    tables: &'a [Rows],
     scratch: RefCell<Vec<Scratch>>,
 }
 

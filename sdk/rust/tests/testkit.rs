@@ -2,7 +2,8 @@
 
 use millstream::testing::{Failed, Setup, TestKit, TestRecord};
 use millstream::{
-    App, Context, EmitOptions, Error, HandlerError, HandlerResult, Int64, Json, Null, Output, Range, Raw, Record, Store, Text,
+    App, Context, EmitOptions, Error, HandlerError, HandlerResult, Int64, Join, Json, Lookup, Null, Output, Range, Raw, Record,
+    Store, Text,
 };
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +22,7 @@ fn counting(
         OUT.emit(ctx, record.key, &n)?;
         more(ctx, &record)
     });
-    TestKit::new(app, Setup { stores: &["counts"], outputs: &["out"], no_prefetch }).unwrap()
+    TestKit::new(app, Setup { stores: &["counts"], outputs: &["out"], no_prefetch, ..Setup::default() }).unwrap()
 }
 
 fn feed(kit: &mut TestKit, values: &[&str]) -> Result<(), Failed> {
@@ -235,4 +236,44 @@ fn two_handlers_of_one_input() {
 fn an_app_without_handlers() {
     let error = TestKit::new(App::new(), Setup::default()).unwrap_err();
     assert!(error.to_string().contains("no handler"), "{error}");
+}
+
+#[test]
+fn joins_and_lookups_are_read_and_the_loop_wants_a_key() {
+    static CUSTOMERS: Join<Text, Text> = Join::new("customers", Text, Text);
+    static RATES: Lookup<Text, Int64> = Lookup::new("rates", Text, Int64);
+    static NEXT: Output<Text, Int64> = Output::new("loop", Text, Int64);
+    let app = App::new()
+        .on("in", |ctx, record: Record<Text, Text>| {
+            let name = CUSTOMERS.get(ctx)?.map(str::to_owned);
+            assert_eq!(CUSTOMERS.get_key(ctx, "b")?, Some("Bob"));
+            assert_eq!(CUSTOMERS.get_many(ctx, ["a", "c"])?, [Some("Anna"), None]);
+            let rate = RATES.get(ctx, record.value.unwrap_or("none"))?.unwrap_or(1);
+            assert_eq!(RATES.get_many(ctx, ["usd"])?, [Some(2)]);
+            let mut rows = RATES.scan(ctx, Range::prefix("u"))?;
+            assert_eq!(rows.next(ctx)?, Some(("usd", 2)));
+            assert_eq!(rows.next(ctx)?, None);
+            COUNTS.put(ctx, &rate)?;
+            if record.value == Some("bad") {
+                NEXT.emit_with(ctx, "a", &1, &EmitOptions::new().partition(0))?;
+            }
+            Ok(NEXT.emit(ctx, name.as_deref(), &rate)?)
+        })
+        .on("loop", |ctx, record: Record<Text, Int64>| Ok(OUT.emit(ctx, record.key, record.value.as_ref())?));
+    for no_prefetch in [false, true] {
+        let setup =
+            Setup { stores: &["counts"], joins: &["customers"], lookups: &["rates"], outputs: &["out", "loop"], no_prefetch };
+        let mut kit = TestKit::new(app.clone(), setup).unwrap();
+        kit.set_join(&CUSTOMERS, "a", "Anna");
+        kit.set_join(&CUSTOMERS, "b", "Bob");
+        kit.set_lookup(&RATES, "usd", &2);
+        kit.feed("in", [TestRecord::key("a").value("usd")]).unwrap();
+        assert_eq!((kit.emitted(&NEXT), kit.state(&COUNTS, "a")), (vec![(Some("Anna"), Some(2))], Some(2)));
+        kit.feed("loop", [TestRecord::key("Anna").encoded(&Int64, &2)]).unwrap();
+        assert_eq!(kit.emitted(&OUT), [(Some("Anna"), Some(2))]);
+        for record in [TestRecord::key("c"), TestRecord::key("a").value("bad")] {
+            let failed = kit.feed("in", [record]).unwrap_err();
+            assert!(failed.class == "Output" && failed.message.contains("has a key"), "{failed}");
+        }
+    }
 }
