@@ -4,13 +4,17 @@ import dev.millstream.App;
 import dev.millstream.Codecs;
 import dev.millstream.Context;
 import dev.millstream.EmitOptions;
+import dev.millstream.Gathered;
 import dev.millstream.Header;
 import dev.millstream.InputRecord;
+import dev.millstream.Join;
 import dev.millstream.KeyRange;
+import dev.millstream.Lookup;
 import dev.millstream.Output;
 import dev.millstream.RejectRecordException;
 import dev.millstream.Row;
 import dev.millstream.Store;
+import dev.millstream.Table;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -22,13 +26,16 @@ import java.util.Optional;
 /** The conformance worker of the Java SDK: does what docs/reference/conformance.md says. */
 public final class ConformanceWorker {
   private static final Map<String, Store<byte[], byte[]>> STORES = new HashMap<>();
+  private static final Join<byte[], byte[]> PEOPLE = Join.of("people", Codecs.BYTES, Codecs.BYTES);
+  private static final Lookup<byte[], byte[]> RATES = Lookup.of("rates", Codecs.BYTES, Codecs.BYTES);
+  private static final Gathered<List<String>> GATHERED = Gathered.of(ArrayList::new);
   private static final Map<String, Output<byte[], byte[]>> OUTPUTS = new HashMap<>();
 
   static {
     for (String name : List.of("counts", "archive", "nowhere")) {
       STORES.put(name, Store.of(name, Codecs.BYTES, Codecs.BYTES));
     }
-    for (String name : List.of("out", "reads", "nowhere")) {
+    for (String name : List.of("out", "reads", "loop", "nowhere")) {
       OUTPUTS.put(name, Output.of(name, Codecs.BYTES, Codecs.BYTES));
     }
   }
@@ -64,12 +71,20 @@ public final class ConformanceWorker {
     return text.getBytes(StandardCharsets.UTF_8);
   }
 
+  private static Table<byte[], byte[]> table(String[] words) {
+    return switch (words[1]) {
+      case "people" -> PEOPLE;
+      case "rates" -> RATES;
+      default -> STORES.get(words[1]);
+    };
+  }
+
   private static void show(Context ctx, byte[] key, Optional<byte[]> value) {
     OUTPUTS.get("reads").emit(ctx, key, value.orElse(null));
   }
 
   private static void get(Context ctx, InputRecord<byte[], byte[]> record, String[] words) {
-    Store<byte[], byte[]> store = STORES.get(words[1]);
+    Table<byte[], byte[]> store = table(words);
     if (words.length > 2) {
       byte[] key = word(words[2]);
       show(ctx, key, store.get(ctx, key));
@@ -91,14 +106,31 @@ public final class ConformanceWorker {
 
   private static void scan(Context ctx, String[] words) {
     KeyRange<byte[]> range = KeyRange.between(word(words[2]), word(words[3])).limit(Integer.parseInt(words[4]));
-    for (Row<byte[], byte[]> row : STORES.get(words[1]).scan(ctx, words[5].equals("reverse") ? range.reversed() : range)) {
+    for (Row<byte[], byte[]> row : table(words).scan(ctx, words[5].equals("reverse") ? range.reversed() : range)) {
       show(ctx, row.key(), Optional.of(row.value()));
+    }
+  }
+
+  private static byte[] more(byte[] number) {
+    return bytes(String.valueOf(Long.parseLong(text(number)) + 1));
+  }
+
+  private static void sendGathered(Context ctx) {
+    for (String text : GATHERED.get(ctx)) {
+      if (text.equals("fail")) {
+        throw new IllegalStateException(text);
+      } else if (text.startsWith("count:")) {
+        byte[] key = bytes(text.substring("count:".length()));
+        STORES.get("counts").put(ctx, key, more(STORES.get("counts").get(ctx, key).orElse(bytes("0"))));
+      } else {
+        OUTPUTS.get("out").emit(ctx, null, bytes(text));
+      }
     }
   }
 
   private static void count(Context ctx, InputRecord<byte[], byte[]> record, String[] words) {
     Store<byte[], byte[]> store = STORES.get(words[1]);
-    byte[] more = bytes(String.valueOf(Long.parseLong(text(store.getOrDefault(ctx, bytes("0")))) + 1));
+    byte[] more = more(store.getOrDefault(ctx, bytes("0")));
     store.put(ctx, more);
     OUTPUTS.get("out").emit(ctx, record.rawKey(), more);
   }
@@ -120,9 +152,10 @@ public final class ConformanceWorker {
 
   private static void run(Context ctx, InputRecord<byte[], byte[]> record, String[] words) throws InterruptedException {
     switch (words[0]) {
-      case "get" -> get(ctx, record, words);
+      case "get", "join", "lookup" -> get(ctx, record, words);
       case "get_many" -> getMany(ctx, words);
-      case "scan" -> scan(ctx, words);
+      case "scan", "scan_table" -> scan(ctx, words);
+      case "gather" -> GATHERED.get(ctx).add(text(word(words[1])));
       case "count" -> count(ctx, record, words);
       case "set" -> {
         if (words.length > 3) {
@@ -163,6 +196,9 @@ public final class ConformanceWorker {
             OUTPUTS.get("out").emit(ctx, record.key(), record.value(), new EmitOptions().headers(record.headers())))
         .on("ints", Codecs.BYTES, Codecs.LONG, (ctx, record) ->
             OUTPUTS.get("out").emit(ctx, record.key(), bytes(String.valueOf(record.value()))))
+        .onBegin(ctx -> {})
+        .onFinalize(ConformanceWorker::sendGathered)
+        .onCommitted(task -> {})
         .main();
   }
 }

@@ -1,9 +1,11 @@
 package dev.millstream;
 
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.IntConsumer;
 
 /**
  * A stream processor's program: handlers for the inputs of its manifest. Register them with {@link #on}, then call {@link #main}, or
@@ -11,6 +13,10 @@ import java.util.Objects;
  */
 public final class App {
   final Map<String, Registered<?, ?>> handlers = new LinkedHashMap<>();
+  /** null where the program has none. */
+  Hook begin;
+  Hook finalizing;
+  IntConsumer committed;
 
   /** Without handlers. */
   public App() {}
@@ -31,6 +37,62 @@ public final class App {
       throw new ConfigException("input \"" + input + "\" already has a handler");
     }
     return this;
+  }
+
+  /**
+   * Has a function run when a transaction begins for a task. Transactions then hold whole batches, as with {@link #onFinalize}.
+   *
+   * @throws ConfigException if there is one already
+   */
+  public App onBegin(Hook hook) {
+    once("begin", begin);
+    begin = Objects.requireNonNull(hook, "a hook");
+    return this;
+  }
+
+  /**
+   * Has a function run before a transaction is closed: what it writes and emits joins it; see {@link Gathered}. Transactions then hold whole
+   * batches and are not closed while one is out: it costs latency.
+   *
+   * @throws ConfigException if there is one already
+   */
+  public App onFinalize(Hook hook) {
+    once("finalize", finalizing);
+    finalizing = Objects.requireNonNull(hook, "a hook");
+    return this;
+  }
+
+  /**
+   * Has a function run, with the number of the task, after a transaction with effects of the task is committed: at most once for each, and
+   * not at all if the sidecar ends in between. For side effects that may be left out. It runs beside handlers, on a thread of its own.
+   *
+   * @throws ConfigException if there is one already
+   */
+  public App onCommitted(IntConsumer hook) {
+    once("committed", committed);
+    committed = Objects.requireNonNull(hook, "a hook");
+    return this;
+  }
+
+  private static void once(String name, Object hook) {
+    if (hook != null) {
+      throw new ConfigException("there is a function for " + name + " already");
+    }
+  }
+
+  /** What the sidecar is to use; see the protocol's HELLO. */
+  List<String> capabilities() {
+    List<String> names = new ArrayList<>();
+    if (begin != null) {
+      names.add("begin");
+    }
+    if (finalizing != null) {
+      names.add("finalize");
+    }
+    if (committed != null) {
+      names.add("committed");
+    }
+    return names;
   }
 
   /** The names of the inputs that have handlers, in the order of {@link #on}. */

@@ -81,8 +81,15 @@ final class BatchRun {
     }
   }
 
+  /** BEGIN or FINALIZE: a batch of no items. */
+  record HookCall(String name, Hook hook) {}
+
   final Schema schema;
   final BatchFrame frame;
+  /** null for a batch of items. */
+  final HookCall hook;
+  /** A handler that still runs for a task whose own was dropped keeps this one; nothing of it counts. */
+  final Map<Gathered<?>, Object> gathered;
   private final Link link;
   private final StoreRun[] stores;
   private Map<Bytes, Integer> keyIndex; // made when a handler first names another key
@@ -100,10 +107,16 @@ final class BatchRun {
   private final List<Runnable> voidActions = new ArrayList<>(0); // guarded by itself
 
   BatchRun(Schema schema, Link link, BatchFrame frame) {
+    this(schema, link, frame, null);
+  }
+
+  BatchRun(Schema schema, Link link, BatchFrame frame, HookCall hook) {
     this.schema = schema;
     this.link = link;
     this.frame = frame;
-    this.stores = new StoreRun[schema.stores.size()];
+    this.hook = hook;
+    this.gathered = link.gathered(frame.task);
+    this.stores = new StoreRun[schema.readable()];
   }
 
   boolean isVoid() {
@@ -148,6 +161,27 @@ final class BatchRun {
 
   /** Handles the items and gives the RESULT. Throws BatchVoidedError, or what the link throws in a traced batch. */
   byte[] run() {
+    return hook == null ? runItems() : runHook();
+  }
+
+  private byte[] runHook() {
+    checkValid();
+    Mark before = mark();
+    problem = handle(0);
+    checkValid();
+    if (problem == null && !fits(0, 0)) {
+      problem = tooLarge("hook", staged);
+    }
+    if (problem != null) {
+      return result(0, undo(before), Failures.of(problem));
+    }
+    if (hook.name().equals("finalize")) {
+      gathered.clear();
+    }
+    return result(0, outputs.size(), null);
+  }
+
+  private byte[] runItems() {
     for (int at = 0; at < frame.items.length; at++) {
       checkValid();
       if (frame.trace()) {
@@ -160,8 +194,7 @@ final class BatchRun {
         if (fits(before.staged, before.elements)) {
           return result(at, undo(before), null); // the next batch begins with this item
         }
-        problem = new OutputException("the state changes and outputs of this one record have " + (staged - before.staged)
-            + " bytes together, which does not fit a frame of " + schema.frameCap + " bytes; emit and write less per record");
+        problem = tooLarge("record", staged - before.staged);
       }
       if (problem != null) {
         return result(at, undo(before), Failures.of(problem));
@@ -169,6 +202,11 @@ final class BatchRun {
       done = at + 1;
     }
     return result(frame.items.length, outputs.size(), null);
+  }
+
+  private OutputException tooLarge(String what, long bytes) {
+    return new OutputException("the state changes and outputs of this one " + what + " have " + bytes + " bytes together, which does not fit "
+        + "a frame of " + schema.frameCap + " bytes; emit and write less per " + what);
   }
 
   private void checkValid() {
@@ -185,7 +223,11 @@ final class BatchRun {
   private Throwable handle(int index) {
     Context ctx = new Context(this, index);
     try {
-      schema.inputs.get(ctx.item.input).registered().handle(ctx);
+      if (hook == null) {
+        schema.inputs.get(ctx.item.input).registered().handle(ctx);
+      } else {
+        hook.hook().run(ctx);
+      }
       return null;
     } catch (Throwable thrown) {
       return thrown;

@@ -7,24 +7,24 @@ import java.util.OptionalLong;
 import java.util.ResourceBundle;
 
 /**
- * Belongs to one call of a handler: while it runs, and on its thread. Stores and outputs take it to know what is being handled.
+ * Belongs to one call of a handler or hook: while it runs, and on its thread. Stores and outputs take it to know what is being handled.
  */
 public final class Context {
   final BatchRun batch;
-  final Item item;
+  final Item item; // null in a hook
   final int index;
   private final Thread thread = Thread.currentThread();
   private boolean over;
 
   Context(BatchRun batch, int index) {
     this.batch = batch;
-    this.item = batch.frame.items[index];
+    this.item = batch.hook == null ? batch.frame.items[index] : null;
     this.index = index;
   }
 
-  /** The input's name in the manifest. */
+  /** The input's name in the manifest; in a hook, which has none, "(begin)" or "(finalize)". */
   public String input() {
-    return batch.schema.inputs.get(item.input).name();
+    return item == null ? "(" + batch.hook.name() + ")" : batch.schema.inputs.get(item.input).name();
   }
 
   /** The number of the task, which is the partition of every input. */
@@ -53,29 +53,33 @@ public final class Context {
    * run on another thread; those of a handler that has returned are not run.
    */
   public void onCancel(Runnable action) {
-    check();
+    checkCaller();
     batch.onVoid(action);
   }
 
   /** A logger named like the processor that adds to every message where it is: task, input and offset. */
   public System.Logger logger() {
     return new PlacedLogger(System.getLogger("millstream." + processor()),
-        " task=" + task() + " input=" + input() + " offset=" + item.offset);
+        " task=" + task() + " input=" + input() + (item == null ? "" : " offset=" + item.offset));
   }
 
   /** null for a record without a key. */
   Bytes key() {
-    return item.keyIndex < 0 ? null : batch.frame.keys[item.keyIndex];
+    return item == null || item.keyIndex < 0 ? null : batch.frame.keys[item.keyIndex];
   }
 
   /** State and outputs are for the handler's thread while it runs: later or elsewhere they would go into another record's effects. */
   void check() {
+    checkCaller();
+    if (batch.isVoid()) {
+      throw new BatchVoidedError();
+    }
+  }
+
+  private void checkCaller() {
     if (over || thread != Thread.currentThread()) {
       throw new IllegalStateException("a Context is used by its handler's thread while the handler runs; let the handler wait for what its "
           + "other threads find, and write and emit itself");
-    }
-    if (batch.isVoid()) {
-      throw new BatchVoidedError();
     }
   }
 

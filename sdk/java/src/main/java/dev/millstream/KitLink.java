@@ -16,8 +16,16 @@ final class KitLink implements Link {
   private final List<TreeMap<Bytes, Bytes>> rows;
   private final Map<Integer, Map<Bytes, Bytes>> scratch = new HashMap<>(); // null values are deletions
 
-  KitLink(List<TreeMap<Bytes, Bytes>> rows) {
+  private final Map<Gathered<?>, Object> gathered;
+
+  KitLink(List<TreeMap<Bytes, Bytes>> rows, Map<Gathered<?>, Object> gathered) {
     this.rows = rows;
+    this.gathered = gathered;
+  }
+
+  @Override
+  public Map<Gathered<?>, Object> gathered(int task) {
+    return gathered;
   }
 
   @Override

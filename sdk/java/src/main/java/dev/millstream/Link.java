@@ -15,6 +15,9 @@ interface Link {
 
   Page scan(BatchRun batch, ScanRequest request);
 
+  /** What the program has gathered for a task. */
+  Map<Gathered<?>, Object> gathered(int task);
+
   /** Tells that so many items are done. */
   void extend(BatchRun batch, int done);
 

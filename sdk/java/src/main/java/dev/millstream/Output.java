@@ -9,10 +9,16 @@ import java.util.Objects;
  * A handle on an output of the manifest, with the codecs of its keys and values. Declare it once, next to the handlers; it is safe for use
  * by all of them.
  *
+ * <p>The output "loop" of a manifest with {@code loop: {}} brings the record back as the input "loop", in the task of its key: a key is
+ * needed, a partition is not allowed.
+ *
  * @param <K> its keys
  * @param <V> its values
  */
 public final class Output<K, V> {
+  /** The reserved name of the input and the output of a processor's own loop. */
+  static final String LOOP = "loop";
+
   private final String name;
   final Codec<K> keyCodec;
   final Codec<V> valueCodec;
@@ -58,6 +64,9 @@ public final class Output<K, V> {
       throw new OutputException("output \"" + name + "\": key, value and headers have " + size + " bytes, the limit is " + most);
     }
     Long timestamp = timestamp(ctx, options);
+    if (name.equals(LOOP) && (rawKey == null || options.partition != null)) {
+      throw new OutputException("output \"loop\": a record for the loop needs a key, which decides the task it comes back to, and no partition");
+    }
     if (options.partition != null && options.partition < 0) {
       throw new OutputException("output \"" + name + "\": " + options.partition + " is not a partition");
     }
@@ -101,6 +110,9 @@ public final class Output<K, V> {
   // null for a record without a time of its own, and no other chosen: the sidecar's clock.
   private Long timestamp(Context ctx, EmitOptions options) {
     Schema schema = ctx.batch.schema;
+    if (options.timestamp == null && ctx.item == null) {
+      return null;
+    }
     long timestamp = options.timestamp != null ? options.timestamp : ctx.item.timestamp;
     if (timestamp >= schema.minTimestamp && timestamp <= schema.maxTimestamp) {
       return timestamp;

@@ -29,6 +29,8 @@ public final class RunningApp implements AutoCloseable {
   final ScheduledThreadPoolExecutor timer;
   /** Records of one task are handled one after the other, even where the connection was lost in between. */
   final TaskQueues tasks = new TaskQueues();
+  /** Calls of the committed hook, likewise. */
+  final TaskQueues told = new TaskQueues();
 
   private final List<Worker> workers;
   private final CompletableFuture<Void> ended;

@@ -8,6 +8,7 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /** What WELCOME declares joined with the program's handlers. Immutable, shared by all batches of a session. */
 final class Schema {
@@ -19,7 +20,11 @@ final class Schema {
   final List<Port> outputs;
   final List<Port> stores;
   final Map<String, Integer> outputIds;
+  /** Stores, joins and lookups share one id space, in this order. */
   final Map<String, Integer> storeIds;
+  final Map<String, Integer> joinIds;
+  final Map<String, Integer> lookupIds;
+  final Set<String> capabilities;
   final int frameCap;
   final long deadlineMillis;
   final long minTimestamp;
@@ -31,8 +36,6 @@ final class Schema {
       throw new ConfigException("the sidecar chose worker protocol " + w.version + ", this SDK speaks " + Kind.MIN_VERSION + " to "
           + Kind.MAX_VERSION + "; use a matching version of dev.millstream:millstream");
     }
-    refuse("joins", w.joins);
-    refuse("lookups", w.lookups);
     for (Port store : w.stores) {
       if (!store.type().equals("KeyValue")) {
         throw new ConfigException("store \"" + store.name() + "\" has type " + store.type() + ": not supported yet by the Java SDK");
@@ -46,15 +49,12 @@ final class Schema {
     maxTimestamp = w.maxTimestamp;
     outputs = limited(w.outputs);
     stores = limited(w.stores);
-    outputIds = ids(outputs);
-    storeIds = ids(stores);
+    outputIds = ids(outputs, 0);
+    storeIds = ids(stores, 0);
+    joinIds = ids(w.joins, stores.size());
+    lookupIds = ids(w.lookups, stores.size() + w.joins.size());
+    capabilities = Set.copyOf(w.capabilities);
     join(w.inputs, app);
-  }
-
-  private static void refuse(String what, List<Port> ports) {
-    if (!ports.isEmpty()) {
-      throw new ConfigException("the manifest declares " + what + " (" + listed(names(ports)) + "): not supported yet by the Java SDK");
-    }
   }
 
   private void join(List<Port> ports, App app) {
@@ -79,12 +79,17 @@ final class Schema {
     return ports.stream().map(port -> port.max() > 0 ? port : new Port(port.name(), port.topic(), port.type(), frameCap)).toList();
   }
 
-  private static Map<String, Integer> ids(List<Port> ports) {
+  private static Map<String, Integer> ids(List<Port> ports, int first) {
     Map<String, Integer> ids = new LinkedHashMap<>();
-    for (int id = 0; id < ports.size(); id++) {
-      ids.put(ports.get(id).name(), id);
+    for (Port port : ports) {
+      ids.put(port.name(), first + ids.size());
     }
     return ids;
+  }
+
+  /** How many stores, joins and lookups there are. */
+  int readable() {
+    return storeIds.size() + joinIds.size() + lookupIds.size();
   }
 
   static List<String> names(Collection<Port> ports) {

@@ -21,6 +21,7 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.IntConsumer;
 import java.util.function.LongFunction;
 
 /**
@@ -63,6 +64,7 @@ final class Session implements Link {
   private final Object lock = new Object(); // guards what follows
   private final Map<Long, Flight> flights = new HashMap<>();
   private final Map<Long, Question> questions = new HashMap<>();
+  private final Map<Integer, Map<Gathered<?>, Object>> gathered = new HashMap<>(); // by task
   private long nextRid = 1;
   private boolean leaving; // GOODBYE was said by either side: disconnect once nothing is in flight
   private boolean goodbye; // by the sidecar
@@ -109,7 +111,7 @@ final class Session implements Link {
     Future<?> timeout = running.timer.schedule(() -> end("the sidecar did not answer HELLO"), HANDSHAKE_MILLIS, TimeUnit.MILLISECONDS);
     try {
       channel.connect(UnixDomainSocketAddress.of(running.settings.socket()));
-      channel.send(Frames.hello(running.app.inputs(), running.settings.parallel(), name, Version.VERSION));
+      channel.send(Frames.hello(running.app.inputs(), running.app.capabilities(), running.settings.parallel(), name, Version.VERSION));
       Schema agreed = greeted(channel.receive());
       channel.setFrameCap(agreed.frameCap);
       schema = agreed;
@@ -220,15 +222,22 @@ final class Session implements Link {
     long kind = r.uint64("kind");
     switch ((int) Math.min(kind, Integer.MAX_VALUE)) {
       case Kind.BATCH -> {
-        BatchFrame frame = BatchFrame.read(r, fields, schema.stores.size(), schema.inputs.size());
+        BatchFrame frame = BatchFrame.read(r, fields, schema.readable(), schema.inputs.size());
         r.end();
         take(new BatchRun(schema, this, frame));
       }
       case Kind.VALUES -> answered(r, Kind.VALUES, fields - 3);
       case Kind.ROWS -> answered(r, Kind.ROWS, fields - 4);
       case Kind.CANCEL -> cancelBatch(one(r, fields, "CANCEL seq"));
-      case Kind.OPEN -> one(r, fields, "OPEN task");
-      case Kind.CLOSE -> cancelTask(one(r, fields, "CLOSE task"));
+      case Kind.OPEN -> dropGathered(one(r, fields, "OPEN task"));
+      case Kind.CLOSE -> {
+        long task = one(r, fields, "CLOSE task");
+        dropGathered(task);
+        cancelTask(task);
+      }
+      case Kind.BEGIN -> takeHook(r, fields, "begin", running.app.begin);
+      case Kind.FINALIZE -> takeHook(r, fields, "finalize", running.app.finalizing);
+      case Kind.COMMITTED -> committed(r, fields);
       case Kind.PING -> channel.send(Frames.number(Kind.PONG, one(r, fields, "PING nonce")));
       case Kind.PONG -> one(r, fields, "PONG nonce");
       case Kind.ERROR -> {
@@ -262,6 +271,58 @@ final class Session implements Link {
     r.skip(fields - 1);
     r.end();
     return number;
+  }
+
+  // -- hooks
+
+  private void agreed(String hook, int fields, int least) {
+    if (!schema.capabilities.contains(hook) || !running.app.capabilities().contains(hook)) {
+      throw FrameReader.bad("a frame for the hook " + hook + ", which HELLO and WELCOME did not agree upon");
+    }
+    if (fields < least) {
+      throw FrameReader.bad("a frame for the hook " + hook + " has " + fields + " fields");
+    }
+  }
+
+  private void takeHook(FrameReader r, int fields, String name, Hook hook) {
+    agreed(name, fields, 2);
+    BatchFrame frame = BatchFrame.empty(r.uint64("seq"), r.int32("task"), schema.readable());
+    r.skip(fields - 2);
+    r.end();
+    take(new BatchRun(schema, this, frame, new BatchRun.HookCall(name, hook)));
+  }
+
+  private void committed(FrameReader r, int fields) {
+    agreed("committed", fields, 1);
+    IntConsumer hook = running.app.committed;
+    for (int count = r.list("COMMITTED"); count > 0; count--) {
+      int more = r.fields("COMMITTED", 2) - 2;
+      int task = r.int32("task");
+      r.uint64("seq");
+      r.skip(more);
+      running.told.add(task, running.threads, () -> {
+        try {
+          hook.accept(task);
+        } catch (RuntimeException e) {
+          running.settings.logger().log(Level.WARNING, "the committed hook failed for task " + task + "; it is committed all the same", e);
+        }
+      });
+    }
+    r.skip(fields - 1);
+    r.end();
+  }
+
+  @Override
+  public Map<Gathered<?>, Object> gathered(int task) {
+    synchronized (lock) {
+      return gathered.computeIfAbsent(task, one -> new HashMap<>());
+    }
+  }
+
+  private void dropGathered(long task) {
+    synchronized (lock) {
+      gathered.remove((int) task);
+    }
   }
 
   // -- batches

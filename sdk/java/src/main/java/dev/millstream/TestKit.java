@@ -11,6 +11,7 @@ import dev.millstream.internal.WelcomeFrame.Port;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -32,15 +33,19 @@ import java.util.TreeMap;
 public final class TestKit {
   private static final long START = 1_700_000_000_000L;
   private static final int MAX_BYTES = 1 << 20;
+  /** A loop that is still not empty after so many batches is taken for an endless one. */
+  private static final int MAX_ROUNDS = 10_000;
   private static final long MAX_TIMESTAMP = 253_402_300_799_999L; // the year 9999
 
   private final App app;
   private final int task;
   private final boolean prefetch;
   private final Schema schema;
-  private final List<TreeMap<Bytes, Bytes>> rows = new ArrayList<>(); // per store
+  private final List<TreeMap<Bytes, Bytes>> rows = new ArrayList<>(); // per store, join and lookup
   private final List<List<TestOutput<Bytes, Bytes>>> emitted = new ArrayList<>(); // per output
   private final long[] offsets; // per input
+  private final Map<Gathered<?>, Object> gathered = new HashMap<>();
+  private List<TestRecord> looping = new ArrayList<>(); // sent to the loop and not handled yet
   private final List<RecordFailedException> failures = new ArrayList<>();
   private long now = START;
   private long seq;
@@ -58,9 +63,14 @@ public final class TestKit {
     welcome.inputs = ports(app.inputs());
     welcome.outputs = ports(builder.outputs);
     welcome.stores = ports(builder.stores);
+    welcome.joins = ports(builder.joins);
+    welcome.lookups = ports(builder.lookups);
+    welcome.capabilities = app.capabilities();
     welcome.maxTimestamp = MAX_TIMESTAMP;
     schema = new Schema(welcome, app);
-    builder.stores.forEach(store -> rows.add(new TreeMap<>()));
+    for (int id = 0; id < schema.readable(); id++) {
+      rows.add(new TreeMap<>());
+    }
     builder.outputs.forEach(output -> emitted.add(new ArrayList<>()));
     offsets = new long[app.inputs().size()];
   }
@@ -79,6 +89,8 @@ public final class TestKit {
     private final App app;
     private final List<String> stores = new ArrayList<>();
     private final List<String> outputs = new ArrayList<>();
+    private final List<String> joins = new ArrayList<>();
+    private final List<String> lookups = new ArrayList<>();
     private int task;
     private boolean prefetch = true;
 
@@ -95,6 +107,18 @@ public final class TestKit {
     /** Declares outputs. */
     public Builder outputs(Output<?, ?>... handles) {
       Arrays.stream(handles).map(Output::name).forEach(outputs::add);
+      return this;
+    }
+
+    /** Declares joins; {@link TestKit#setState} fills them. */
+    public Builder joins(Join<?, ?>... handles) {
+      Arrays.stream(handles).map(Join::name).forEach(joins::add);
+      return this;
+    }
+
+    /** Declares lookups; {@link TestKit#setState} fills them. */
+    public Builder lookups(Lookup<?, ?>... handles) {
+      Arrays.stream(handles).map(Lookup::name).forEach(lookups::add);
       return this;
     }
 
@@ -133,7 +157,8 @@ public final class TestKit {
   }
 
   /**
-   * Feeds records as one batch, in this order.
+   * Feeds records as one batch, in this order, and a transaction of their own where the program has hooks. What they emit to the loop follows
+   * as further batches until nothing comes back.
    *
    * @throws RecordFailedException for a record whose handler failed: what came before it is kept, what comes after it was not handled
    */
@@ -142,10 +167,39 @@ public final class TestKit {
     if (id < 0) {
       throw new ConfigException("no input \"" + input + "\"; inputs: " + Schema.listed(app.inputs()));
     }
-    List<TestRecord> left = List.of(records);
+    transaction(id, List.of(records));
+    for (int rounds = 0; !looping.isEmpty(); rounds++) {
+      if (rounds == MAX_ROUNDS) {
+        throw new MillstreamException("records came back through the loop " + MAX_ROUNDS + " times: the loop does not end");
+      }
+      List<TestRecord> back = looping;
+      looping = new ArrayList<>();
+      transaction(app.inputs().indexOf(Output.LOOP), back);
+    }
+  }
+
+  private void transaction(int input, List<TestRecord> records) {
+    hook("begin", app.begin);
+    List<TestRecord> left = records;
     while (!left.isEmpty()) {
-      int done = feedSome(id, left);
+      int done = feedSome(input, left);
       left = left.subList(done, left.size()); // all, or as many as fit one RESULT
+    }
+    hook("finalize", app.finalizing);
+    if (app.committed != null) {
+      app.committed.accept(task);
+    }
+  }
+
+  // One that fails fails the test: in production the transaction would be aborted and tried again.
+  private void hook(String name, Hook hook) {
+    if (hook != null) {
+      BatchFrame frame = BatchFrame.empty(++seq, task, rows.size());
+      BatchRun run = new BatchRun(schema, new KitLink(rows, gathered), frame, new BatchRun.HookCall(name, hook));
+      apply(new FrameReader(run.run()));
+      if (run.problem() != null) {
+        throw new MillstreamException("the hook for " + name + " failed: " + Failures.of(run.problem()).message(), run.problem());
+      }
     }
   }
 
@@ -153,7 +207,7 @@ public final class TestKit {
     FrameReader r = new FrameReader(batch(input, records));
     int fields = r.fields("frame", 1) - 1;
     r.uint64("kind");
-    BatchRun run = new BatchRun(schema, new KitLink(rows), BatchFrame.read(r, fields, rows.size(), offsets.length));
+    BatchRun run = new BatchRun(schema, new KitLink(rows, gathered), BatchFrame.read(r, fields, rows.size(), offsets.length));
     int done = apply(new FrameReader(run.run()));
     offsets[input] += done;
     if (run.problem() != null) {
@@ -176,22 +230,22 @@ public final class TestKit {
     now += time.toMillis();
   }
 
-  /** Prepares a test. */
-  public <K, V> void setState(Store<K, V> store, K key, V value) {
-    rowsOf(store).put(store.encodeKey(key), store.encodeValue(value));
+  /** Prepares a test: a store's state, or what the topic of a join or lookup says. */
+  public <K, V> void setState(Table<K, V> table, K key, V value) {
+    rowsOf(table).put(table.encodeKey(key), table.encodeValue(value));
   }
 
   // -- out
 
   /** The committed value of a key. */
-  public <K, V> Optional<V> state(Store<K, V> store, K key) {
+  public <K, V> Optional<V> state(Table<K, V> store, K key) {
     Bytes raw = store.encodeKey(key);
     Bytes value = rowsOf(store).get(raw);
     return value == null ? Optional.empty() : Optional.of(store.decode(raw, value));
   }
 
   /** All committed rows of a store, in the order of the keys' bytes. */
-  public <K, V> List<Row<K, V>> rows(Store<K, V> store) {
+  public <K, V> List<Row<K, V>> rows(Table<K, V> store) {
     List<Row<K, V>> decoded = new ArrayList<>();
     rowsOf(store).forEach((key, value) -> decoded.add(new Row<>(decode(store.keyCodec, key), decode(store.valueCodec, value))));
     return decoded;
@@ -231,10 +285,11 @@ public final class TestKit {
     return emitted.get(id);
   }
 
-  private TreeMap<Bytes, Bytes> rowsOf(Store<?, ?> store) {
-    Integer id = schema.storeIds.get(store.name());
+  private TreeMap<Bytes, Bytes> rowsOf(Table<?, ?> table) {
+    Map<String, Integer> ids = table.ids(schema);
+    Integer id = ids.get(table.name());
     if (id == null) {
-      throw new ConfigException("no store \"" + store.name() + "\"; stores: " + Schema.listed(schema.storeIds.keySet()));
+      throw new ConfigException("no " + table.place() + "; " + table.what() + "s: " + Schema.listed(ids.keySet()));
     }
     return rows.get(id);
   }
@@ -263,8 +318,9 @@ public final class TestKit {
     keys.keySet().forEach(w::bin);
     byte[] encoded = items.toBytes();
     w.list(records.size()).raw(encoded, encoded.length);
-    w.map(prefetch ? rows.size() : 0);
-    for (int store = 0; prefetch && store < rows.size(); store++) {
+    int sent = prefetch ? rows.size() - schema.lookupIds.size() : 0; // lookups are always asked for
+    w.map(sent);
+    for (int store = 0; store < sent; store++) {
       w.int64(store).list(keys.size());
       for (Bytes key : keys.keySet()) {
         w.maybeBin(rows.get(store).get(key));
@@ -307,7 +363,7 @@ public final class TestKit {
     }
     for (int count = r.list("outputs"); count > 0; count--) {
       int fields = r.fields("output", 4);
-      List<TestOutput<Bytes, Bytes>> to = emitted.get(r.int32("output"));
+      int id = r.int32("output");
       Bytes key = r.maybeBytes("key");
       Bytes value = r.maybeBytes("value");
       Long timestamp = r.isNil() ? null : (Long) r.int64("timestamp");
@@ -318,7 +374,12 @@ public final class TestKit {
         headers = BatchFrame.headers(r.since(from), Header::new);
       }
       Integer partition = r.more(fields - 5) ? (Integer) r.int32("partition") : null;
-      to.add(new TestOutput<>(key, value, headers, timestamp, partition));
+      emitted.get(id).add(new TestOutput<>(key, value, headers, timestamp, partition));
+      if (schema.outputs.get(id).name().equals(Output.LOOP)) {
+        TestRecord back = TestRecord.of(key.toArray(), value == null ? null : value.toArray()).timestamp(timestamp == null ? now : timestamp);
+        headers.forEach(back::header);
+        looping.add(back);
+      }
     }
     r.end();
     return done;

@@ -26,6 +26,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -203,7 +204,7 @@ class GoldenFramesTest {
     frame.keys = new Bytes[0];
     frame.items = new BatchFrame.Item[0];
     frame.state = new Bytes[PORTS][];
-    BatchRun run = new BatchRun(SessionTest.schema(PORTS), null, frame);
+    BatchRun run = new BatchRun(SessionTest.schema(PORTS), new KitLink(List.of(), Map.of()), frame);
     for (int store = 0; store < PORTS; store++) {
       for (JsonNode op : m.get("ops").path(String.valueOf(store))) {
         Bytes key = Bytes.of(raw(op.get("key")));

@@ -31,6 +31,17 @@ public final class BatchFrame {
   /** null before the first record counts. */
   public Long watermark;
 
+  /** A batch of nothing, for a hook. */
+  public static BatchFrame empty(long seq, int task, int stores) {
+    BatchFrame b = new BatchFrame();
+    b.seq = seq;
+    b.task = task;
+    b.keys = new Bytes[0];
+    b.items = new Item[0];
+    b.state = new Bytes[stores][];
+    return b;
+  }
+
   public boolean trace() {
     return (flags & Kind.FLAG_TRACE) != 0;
   }

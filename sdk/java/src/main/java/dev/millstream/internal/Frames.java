@@ -10,11 +10,12 @@ public final class Frames {
     return new FrameWriter().list(fields + 1).int64(kind);
   }
 
-  public static byte[] hello(List<String> inputs, int parallel, String name, String version) {
+  public static byte[] hello(List<String> inputs, List<String> capabilities, int parallel, String name, String version) {
     FrameWriter w = begin(Kind.HELLO, 1).map(8);
     w.text("protocol").list(2).int64(Kind.MIN_VERSION).int64(Kind.MAX_VERSION);
     w.text("sdk").text("millstream-java").text("language").text("java").text("version").text(version);
-    w.text("capabilities").list(0);
+    w.text("capabilities").list(capabilities.size());
+    capabilities.forEach(w::text);
     w.text("inputs").list(inputs.size());
     inputs.forEach(w::text);
     return w.text("parallel").int64(parallel).text("name").text(name).toBytes();

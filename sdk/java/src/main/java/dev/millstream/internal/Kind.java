@@ -14,6 +14,9 @@ public final class Kind {
   public static final int SCAN = 10;
   public static final int ROWS = 11;
   public static final int EXTEND = 12;
+  public static final int BEGIN = 13;
+  public static final int FINALIZE = 14;
+  public static final int COMMITTED = 15;
   public static final int PING = 20;
   public static final int PONG = 21;
   public static final int ERROR = 22;
@@ -52,6 +55,9 @@ public final class Kind {
       case SCAN -> "SCAN";
       case ROWS -> "ROWS";
       case EXTEND -> "EXTEND";
+      case BEGIN -> "BEGIN";
+      case FINALIZE -> "FINALIZE";
+      case COMMITTED -> "COMMITTED";
       case PING -> "PING";
       case PONG -> "PONG";
       case ERROR -> "ERROR";

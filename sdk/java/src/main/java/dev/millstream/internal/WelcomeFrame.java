@@ -16,6 +16,7 @@ public final class WelcomeFrame {
   public List<Port> stores = List.of();
   public List<Port> joins = List.of();
   public List<Port> lookups = List.of();
+  public List<String> capabilities = List.of();
   public long frameCap = Kind.DEFAULT_FRAME_CAP;
   public long deadlineMillis = 60_000;
   public long minTimestamp;
@@ -39,6 +40,7 @@ public final class WelcomeFrame {
         case "stores" -> w.stores = readPorts(r, field);
         case "joins" -> w.joins = readPorts(r, field);
         case "lookups" -> w.lookups = readPorts(r, field);
+        case "capabilities" -> w.capabilities = readTexts(r, field);
         case "limits" -> w.readLimits(r);
         default -> r.skip(1);
       }
@@ -60,6 +62,14 @@ public final class WelcomeFrame {
         default -> r.skip(1);
       }
     }
+  }
+
+  private static List<String> readTexts(FrameReader r, String what) {
+    List<String> texts = new ArrayList<>();
+    for (int count = r.list(what); count > 0; count--) {
+      texts.add(r.text(what));
+    }
+    return texts;
   }
 
   private static List<Port> readPorts(FrameReader r, String what) {
