@@ -8,6 +8,10 @@ set -euo pipefail
 . tools/dev/build.sh
 . tools/dev/python.sh
 need_packages build test data
+# Whatever is killed leaves the folder of its socket here.
+XDG_RUNTIME_DIR=$(mktemp -d /tmp/ms-run.XXXXXX)
+export XDG_RUNTIME_DIR
+trap 'rm -rf "$XDG_RUNTIME_DIR"' EXIT
 if [[ ${1:-} == kafka ]]; then
   need_packages kafka
   build_programs millstream-crashtest
@@ -15,8 +19,9 @@ if [[ ${1:-} == kafka ]]; then
   export MILLSTREAM_BUILD_DIR=$BUILD
   KAFKA_LATE=1,3,10,20,29,31,45,60,75,90 python -m pytest -q -p no:cacheprovider tests/kafka -k "late" </dev/null
   python -m pytest -q -p no:cacheprovider -m long tests/kafka </dev/null
-  exec python tests/kafka/soak.py "${@:2}"
+  python tests/kafka/soak.py "${@:2}"
+  exit
 fi
 build_programs millstream engine_simulation_test
 use_python
-exec python tools/dev/soak.py "$@"
+python tools/dev/soak.py "$@"
