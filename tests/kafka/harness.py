@@ -28,7 +28,7 @@ from confluent_kafka import Producer  # noqa: E402
 
 BIN = pathlib.Path(os.environ.get("MILLSTREAM_BUILD_DIR", ROOT / "build")) / "bin"
 WORKER = ROOT / "tests" / "faults" / "ledger_worker.py"
-DEADLINE = 90.0  # seconds; generous: it only bounds a failing test
+DEADLINE = 150.0  # seconds; generous: it only bounds a failing test
 
 MANIFEST = """\
 apiVersion: millstream.dev/v1alpha1

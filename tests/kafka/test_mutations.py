@@ -10,7 +10,7 @@ import time
 
 import clients
 import pytest
-from harness import wait_until
+from harness import DEADLINE, wait_until
 
 
 class Taking:
@@ -138,7 +138,7 @@ def problem(g, trouble):
 def test_an_engine_without(group, one, rule):
     trouble, options = WITHOUT[rule]
     sound, broken = group(one, **options), group(one, mutation=rule, **options)
-    sound.patience, broken.patience = 90, 20
+    sound.patience, broken.patience = DEADLINE, 20
     with concurrent.futures.ThreadPoolExecutor() as pool:
         good, bad = pool.map(problem, [sound, broken], [trouble, trouble])
     assert not good, good
