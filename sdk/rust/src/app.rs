@@ -1,12 +1,15 @@
 //! A program: handlers for the inputs of its manifest.
 
-use crate::codec::Decode;
+use crate::codec::{BoxError, Decode, Encode};
 use crate::context::Context;
 use crate::error::{HandlerError, HandlerResult, RunError};
 use crate::record::Record;
 use crate::stop::Stop;
+use crate::time::{Closed, Due};
+use crate::window::SessionStore;
 use crate::worker::Worker;
 use crate::{panics, signals};
+use std::borrow::Borrow;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,11 +17,18 @@ use std::time::Duration;
 
 pub(crate) type Handler = Arc<dyn for<'b> Fn(&mut Context<'b>) -> HandlerResult + Send + Sync>;
 
+/// Makes one encoded value of several.
+pub(crate) type Merge = Arc<dyn Fn(&[&[u8]], &mut Vec<u8>) -> Result<(), BoxError> + Send + Sync>;
+
 /// A stream processor's program. Register handlers with [`App::on`], then call [`App::main`] or [`App::run`].
 #[derive(Clone, Default)]
 pub struct App {
     /// In the order of registration.
     handlers: Vec<(String, Handler)>,
+    timers: Vec<(String, Handler)>,
+    /// By store.
+    closings: Vec<(String, Handler)>,
+    merges: Vec<(String, Merge)>,
 }
 
 /// Environment variables that say where the sidecar is, and how long a program told to stop goes on.
@@ -79,13 +89,97 @@ impl App {
         self
     }
 
+    /// Makes a function the handler of the timers of a name: see [`Timer`](crate::Timer). The codec of keys is named in the type
+    /// of what it gets: `|ctx, due: Due<Text>|`.
+    ///
+    /// # Panics
+    /// If the name has a handler already.
+    #[must_use]
+    pub fn on_timer<K, F>(mut self, name: &str, handle: F) -> App
+    where
+        K: Decode + Default,
+        F: for<'b> Fn(&mut Context<'b>, Due<'b, K>) -> HandlerResult + Send + Sync + 'static,
+    {
+        assert!(find(&self.timers, name).is_none(), "millstream: timer \"{name}\" already has a handler");
+        let key = K::default();
+        let run = move |ctx: &mut Context<'_>| {
+            let due = Due::read(ctx, &key).map_err(HandlerError::placeless)?;
+            handle(ctx, due)
+        };
+        self.timers.push((name.to_owned(), Arc::new(run)));
+        self
+    }
+
+    /// Makes a function the handler of the windows of a store with `emit: Final`: it is called once per window, at its end and
+    /// grace, with its last value. The codecs of key and value are named in the type of what it gets:
+    /// `|ctx, closed: Closed<Text, Int64>|`.
+    ///
+    /// # Panics
+    /// If the store has a handler already.
+    #[must_use]
+    pub fn on_close<K, V, F>(mut self, store: &str, handle: F) -> App
+    where
+        K: Decode + Default,
+        V: Decode + Default,
+        F: for<'b> Fn(&mut Context<'b>, Closed<'b, K, V>) -> HandlerResult + Send + Sync + 'static,
+    {
+        assert!(find(&self.closings, store).is_none(), "millstream: store \"{store}\" already has a handler for closing windows");
+        let (key, value) = (K::default(), V::default());
+        let run = move |ctx: &mut Context<'_>| {
+            let closed = Closed::read(ctx, &key, &value).map_err(HandlerError::placeless)?;
+            handle(ctx, closed)
+        };
+        self.closings.push((store.to_owned(), Arc::new(run)));
+        self
+    }
+
+    /// Says what becomes of the values of sessions that a record connects, where its handler does not write the session.
+    ///
+    /// ```
+    /// use millstream::{App, Int64, SessionStore, Text};
+    /// static VISITS: SessionStore<Text, Int64> = SessionStore::new("visits", Text, Int64);
+    /// let app = App::new().merge_sessions(&VISITS, |values| values.into_iter().sum::<i64>());
+    /// ```
+    #[must_use]
+    pub fn merge_sessions<K, V, T, F>(mut self, store: &'static SessionStore<K, V>, merge: F) -> App
+    where
+        K: Encode + Decode,
+        V: Encode + Decode,
+        T: Borrow<V::Input>,
+        F: for<'a> Fn(Vec<V::Output<'a>>) -> T + Send + Sync + 'static,
+    {
+        let run = move |values: &[&[u8]], out: &mut Vec<u8>| {
+            let codec = &store.table.value;
+            let decoded: Result<Vec<_>, BoxError> = values.iter().map(|value| codec.decode(value)).collect();
+            codec.encode(merge(decoded?).borrow(), out)
+        };
+        self.merges.push((store.name().to_owned(), Arc::new(run)));
+        self
+    }
+
     /// The names of the inputs that have handlers.
     pub fn inputs(&self) -> impl Iterator<Item = &str> {
         self.handlers.iter().map(|(name, _)| name.as_str())
     }
 
     pub(crate) fn handler(&self, input: &str) -> Option<Handler> {
-        self.handlers.iter().find(|(name, _)| name == input).map(|(_, handler)| handler.clone())
+        find(&self.handlers, input)
+    }
+
+    pub(crate) fn timers(&self) -> &[(String, Handler)] {
+        &self.timers
+    }
+
+    pub(crate) fn closings(&self) -> impl Iterator<Item = &str> {
+        self.closings.iter().map(|(name, _)| name.as_str())
+    }
+
+    pub(crate) fn closing(&self, store: &str) -> Option<Handler> {
+        find(&self.closings, store)
+    }
+
+    pub(crate) fn merge(&self, store: &str) -> Option<Merge> {
+        find(&self.merges, store)
     }
 
     /// Serves the sidecar until the program is told to stop ([`Options::stop`]) and the sidecar has said goodbye. Told to
@@ -126,6 +220,10 @@ impl App {
             std::process::exit(if matches!(error, RunError::Config(_)) { 2 } else { 1 });
         }
     }
+}
+
+fn find<T: Clone>(named: &[(String, T)], wanted: &str) -> Option<T> {
+    named.iter().find(|(name, _)| name == wanted).map(|(_, found)| found.clone())
 }
 
 impl fmt::Debug for App {

@@ -9,11 +9,6 @@ pub struct Context<'b> {
 }
 
 impl<'b> Context<'b> {
-    /// The input's name in the manifest.
-    pub fn input(&self) -> &'b str {
-        &self.run.input().name
-    }
-
     /// The number of the task, which is the partition of every input.
     pub fn task(&self) -> i32 {
         self.run.batch.task
@@ -38,10 +33,6 @@ impl<'b> Context<'b> {
 
 impl fmt::Debug for Context<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
-            .field("processor", &self.processor())
-            .field("task", &self.task())
-            .field("input", &self.input())
-            .finish_non_exhaustive()
+        f.debug_struct("Context").field("processor", &self.processor()).field("task", &self.task()).finish_non_exhaustive()
     }
 }

@@ -49,6 +49,8 @@ mod stop;
 mod store;
 mod table;
 pub mod testing;
+mod time;
+mod window;
 mod wire;
 mod worker;
 
@@ -62,3 +64,5 @@ pub use record::{Header, Headers, Record};
 pub use stop::Stop;
 pub use store::Store;
 pub use table::{Range, Row, Rows};
+pub use time::{Closed, Due, Timer};
+pub use window::{SessionStore, Window, WindowStore};

@@ -23,7 +23,7 @@ pub struct Record<'b, K: Decode, V: Decode> {
 impl<'b, K: Decode, V: Decode> Record<'b, K, V> {
     pub(crate) fn read(ctx: &Context<'b>, key: &K, value: &V) -> Result<Self, Error> {
         let (batch, item) = (ctx.run.batch, ctx.run.item());
-        let port = ctx.run.input();
+        let port = &ctx.run.schema.inputs[item.of as usize];
         let mut record = Record { key: None, value: None, batch, item, input: &port.name, topic: &port.topic };
         if let Some(raw) = record.raw_key() {
             record.key = Some(key.decode(raw).map_err(|source| record.undecodable("key", key.name(), source))?);

@@ -1,8 +1,10 @@
 //! What WELCOME declares joined with the program's handlers.
 
-use crate::app::{App, Handler};
+use crate::app::{App, Handler, Merge};
 use crate::error::{listed, Error, RunError};
+use crate::wire::batch::{Rows, Shape};
 use crate::wire::welcome::{Port, Welcome};
+use crate::wire::write::Failure;
 use crate::wire::{HELLO_FRAME_CAP, MAX_FRAME_CAP, MAX_VERSION, MIN_VERSION};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -16,6 +18,11 @@ pub(crate) struct Schema {
     pub(crate) outputs: Vec<Port>,
     /// What can be read, by id: stores, joins, lookups.
     pub(crate) tables: Vec<Port>,
+    pub(crate) shape: Shape,
+    /// By the id of a table.
+    closings: Vec<Option<Handler>>,
+    pub(crate) merges: Vec<Option<Merge>>,
+    timers: Vec<(String, Handler)>,
     /// How many of them are stores, and stores or joins.
     stores: usize,
     joins_end: usize,
@@ -42,16 +49,25 @@ impl Schema {
                 listed(&declared)
             )));
         }
+        check_time(&welcome, app)?;
         let inputs: Result<Vec<InputPort>, RunError> = welcome.inputs.iter().map(|port| input(port, app)).collect();
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let frame_cap = usize::try_from(welcome.frame_cap).unwrap_or(0).clamp(HELLO_FRAME_CAP, MAX_FRAME_CAP);
+        let stores = welcome.stores.len();
+        let joins_end = stores + welcome.joins.len();
+        let tables = limited([welcome.stores, welcome.joins, welcome.lookups].concat(), frame_cap);
+        let store_names = || tables.iter().enumerate().map(|(id, port)| (id < stores).then_some(port.name.as_str()));
         Ok(Schema {
+            shape: Shape { inputs: welcome.inputs.len(), tables: tables.iter().map(rows).collect(), timers: welcome.timers },
+            closings: store_names().map(|name| app.closing(name?)).collect(),
+            merges: store_names().map(|name| app.merge(name?)).collect(),
+            timers: app.timers().to_vec(),
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             inputs: inputs?,
             outputs: limited(welcome.outputs, frame_cap),
-            stores: welcome.stores.len(),
-            joins_end: welcome.stores.len() + welcome.joins.len(),
-            tables: limited([welcome.stores, welcome.joins, welcome.lookups].concat(), frame_cap),
+            stores,
+            joins_end,
+            tables,
             processor: welcome.processor,
             session: welcome.session,
             frame_cap,
@@ -69,12 +85,84 @@ fn check_supported(welcome: &Welcome) -> Result<(), RunError> {
             welcome.version
         )));
     }
-    match welcome.stores.iter().find(|store| store.kind != "KeyValue") {
+    match welcome.stores.iter().find(|store| !["KeyValue", "Window", "Session"].contains(&store.kind.as_str())) {
         Some(store) => {
             Err(RunError::Config(format!("store \"{}\" has type {}: not supported yet by the Rust SDK", store.name, store.kind)))
         }
         None => Ok(()),
     }
+}
+
+/// Handlers of timers and of windows that close are for what the manifest declares.
+fn check_time(welcome: &Welcome, app: &App) -> Result<(), RunError> {
+    if let Some((name, _)) = app.timers().first().filter(|_| !welcome.timers) {
+        return Err(RunError::Config(format!(
+            "the program handles timer \"{name}\", and the manifest has no timers; add \"timers: {{}}\" under spec"
+        )));
+    }
+    let closing: Vec<&str> = welcome.stores.iter().filter(|store| store.closes).map(|store| store.name.as_str()).collect();
+    if let Some(name) = closing.iter().find(|name| app.closing(name).is_none()) {
+        return Err(RunError::Config(format!(
+            "store \"{name}\" has emit: Final in the manifest, and the program has no handler for its windows; add .on_close(\"{name}\", ...)"
+        )));
+    }
+    match app.closings().find(|name| !closing.contains(name)) {
+        Some(name) => Err(RunError::Config(format!(
+            "the program handles closing windows of \"{name}\"; stores with emit: Final in the manifest: {}",
+            listed(&closing)
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn rows(port: &Port) -> Rows {
+    match port.kind.as_str() {
+        "Window" => Rows::Windows { closes: port.closes },
+        "Session" => Rows::Sessions,
+        _ => Rows::Keys,
+    }
+}
+
+impl Schema {
+    /// The handler of closing windows of a table.
+    pub(crate) fn closing(&self, table: usize) -> Result<&Handler, Failure> {
+        let name = &self.tables[table].name;
+        self.closings[table].as_ref().ok_or_else(|| no_handler(format!("no handler for closing windows of \"{name}\"")))
+    }
+
+    /// The handler of a timer.
+    pub(crate) fn timer(&self, name: &[u8]) -> Result<&Handler, Failure> {
+        let found = self.timers.iter().find(|(known, _)| known.as_bytes() == name);
+        found.map(|(_, handler)| handler).ok_or_else(|| {
+            let name = String::from_utf8_lossy(name);
+            let known: Vec<&str> = self.timers.iter().map(|(name, _)| name.as_str()).collect();
+            no_handler(format!(
+                "no handler for timer \"{name}\"; add .on_timer(\"{name}\", ...). Handlers exist for: {}",
+                listed(&known)
+            ))
+        })
+    }
+
+    pub(crate) fn has_timers(&self) -> bool {
+        self.shape.timers
+    }
+
+    /// What tells the windows and sessions of a table apart, for a key of the batch.
+    pub(crate) fn row_id(&self, table: usize, key: u32, start: i64, end: i64) -> (u32, i64, i64) {
+        (key, start, if self.shape.tables[table] == Rows::Sessions { end } else { 0 })
+    }
+
+    /// What follows the record's key in a row key.
+    pub(crate) fn put_row_suffix(&self, table: usize, start: i64, end: i64, out: &mut Vec<u8>) {
+        out.extend_from_slice(&start.to_be_bytes());
+        if self.shape.tables[table] == Rows::Sessions {
+            out.extend_from_slice(&end.to_be_bytes());
+        }
+    }
+}
+
+fn no_handler(message: String) -> Failure {
+    Failure { class: "Handler", error: "Error".to_owned(), message, retriable: false }
 }
 
 fn input(port: &Port, app: &App) -> Result<InputPort, RunError> {
@@ -106,6 +194,8 @@ fn names(ports: &[Port]) -> Vec<&str> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Store,
+    Window,
+    Session,
     Join,
     Lookup,
     Output,
@@ -114,10 +204,20 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Kind::Store => "store",
+            Kind::Store | Kind::Window | Kind::Session => "store",
             Kind::Join => "join",
             Kind::Lookup => "lookup",
             Kind::Output => "output",
+        }
+    }
+
+    /// The type that a store has to have.
+    fn store_type(self) -> Option<&'static str> {
+        match self {
+            Kind::Store => Some("KeyValue"),
+            Kind::Window => Some("Window"),
+            Kind::Session => Some("Session"),
+            _ => None,
         }
     }
 }
@@ -143,18 +243,20 @@ impl Handle {
         }
         let (ports, first) = match self.kind {
             Kind::Output => (&schema.outputs[..], 0),
-            Kind::Store => (&schema.tables[..schema.stores], 0),
+            Kind::Store | Kind::Window | Kind::Session => (&schema.tables[..schema.stores], 0),
             Kind::Join => (&schema.tables[schema.stores..schema.joins_end], schema.stores),
             Kind::Lookup => (&schema.tables[schema.joins_end..], schema.joins_end),
         };
-        match ports.iter().position(|port| port.name == self.name) {
+        let fits = |port: &Port| self.kind.store_type().map_or(true, |wanted| wanted == port.kind);
+        match ports.iter().position(|port| port.name == self.name && fits(port)) {
             Some(index) => {
                 let id = first + index;
                 self.bound.store(u64::from(schema.number) << 32 | id as u64, Ordering::Relaxed);
                 Ok(id)
             }
             None => {
-                let declared = ports.iter().map(|port| port.name.clone()).collect();
+                let shown = |port: &Port| if fits(port) { port.name.clone() } else { format!("{} ({})", port.name, port.kind) };
+                let declared = ports.iter().map(shown).collect();
                 Err(Error::Undeclared { what: self.kind.word(), name: self.name, declared })
             }
         }

@@ -292,7 +292,7 @@ impl Session {
         let at = reader.position();
         match kind {
             kind::BATCH => {
-                let batch = Batch::read(payload, at, fields, self.schema.tables.len(), self.schema.inputs.len())?;
+                let batch = Batch::read(payload, at, fields, &self.schema.shape)?;
                 self.take(batch)
             }
             kind::VALUES | kind::ROWS => self.take_answer(Answer::read(payload, at, fields, kind == kind::ROWS)?),

@@ -1,11 +1,11 @@
 //! Handles on state stores.
 
-use crate::batch::KeyRef;
 use crate::codec::{Decode, Encode};
 use crate::context::Context;
 use crate::error::Error;
 use crate::schema::Kind;
-use crate::table::{shown, Range, Rows, Table};
+use crate::table::{Range, Rows, Table};
+use crate::window::put;
 
 /// A handle on a state store of the manifest, with the codecs of its keys and values. Declare it once:
 ///
@@ -63,13 +63,13 @@ impl<K: Encode + Decode, V: Encode + Decode> Store<K, V> {
     /// Writes the value of the record's own key. Errors: [`Error::Output`], [`Error::NoKey`].
     pub fn put(&self, ctx: &mut Context<'_>, value: &V::Input) -> Result<(), Error> {
         let at = self.table.own_key(ctx)?;
-        self.write(ctx, at, value)
+        put(&self.table, ctx, at, value)
     }
 
     /// Writes the value of any key.
     pub fn put_key(&self, ctx: &mut Context<'_>, key: &K::Input, value: &V::Input) -> Result<(), Error> {
         let at = self.table.any_key(ctx, key)?;
-        self.write(ctx, at, value)
+        put(&self.table, ctx, at, value)
     }
 
     /// Forgets the record's own key. Deleting what is not there is fine.
@@ -105,18 +105,5 @@ impl<K: Encode + Decode, V: Encode + Decode> Store<K, V> {
     /// A page has the writes that the batch had made when it was read.
     pub fn scan(&self, ctx: &mut Context<'_>, range: Range<'_, K::Input>) -> Result<Rows<'_, K, V>, Error> {
         self.table.scan(ctx, range)
-    }
-
-    fn write(&self, ctx: &mut Context<'_>, at: KeyRef, value: &V::Input) -> Result<(), Error> {
-        let place = self.table.encode(ctx, &self.table.value, value, "value")?;
-        let most = ctx.run.schema.tables[at.store].max_bytes;
-        let size = ctx.run.bytes(place).len();
-        if size as i64 > most {
-            let key = shown(ctx.run.bytes(at.key));
-            let message = format!("store \"{}\": the value of key \"{key}\" has {size} bytes, the limit is {most}", self.name());
-            return Err(ctx.run.fail(Error::output(message)));
-        }
-        ctx.run.write(at, Some(place));
-        Ok(())
     }
 }

@@ -163,7 +163,7 @@ fn nulls_headers_and_facts_of_a_record() {
     static ALL: Output<Raw, Raw> = Output::new("all", Raw, Raw);
     let app = App::new().on("in", |ctx, record: Record<Raw, Raw>| {
         assert_eq!(
-            (ctx.task(), ctx.input(), ctx.processor(), ctx.watermark(), ctx.is_cancelled()),
+            (ctx.task(), record.input(), ctx.processor(), ctx.watermark(), ctx.is_cancelled()),
             (3, "in", "test", None, false)
         );
         assert_eq!((record.task(), record.topic(), record.attempt()), (3, "in", 1));
@@ -261,8 +261,14 @@ fn joins_and_lookups_are_read_and_the_loop_wants_a_key() {
         })
         .on("loop", |ctx, record: Record<Text, Int64>| Ok(OUT.emit(ctx, record.key, record.value.as_ref())?));
     for no_prefetch in [false, true] {
-        let setup =
-            Setup { stores: &["counts"], joins: &["customers"], lookups: &["rates"], outputs: &["out", "loop"], no_prefetch };
+        let setup = Setup {
+            stores: &["counts"],
+            joins: &["customers"],
+            lookups: &["rates"],
+            outputs: &["out", "loop"],
+            no_prefetch,
+            ..Setup::default()
+        };
         let mut kit = TestKit::new(app.clone(), setup).unwrap();
         kit.set_join(&CUSTOMERS, "a", "Anna");
         kit.set_join(&CUSTOMERS, "b", "Bob");

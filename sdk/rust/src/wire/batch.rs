@@ -3,18 +3,93 @@
 use super::reader::{Read, Reader};
 use super::{bad_frame, Span};
 
-/// One record of a batch.
+/// What WELCOME allows in a batch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shape {
+    pub(crate) inputs: usize,
+    /// By the id of what can be read.
+    pub(crate) tables: Vec<Rows>,
+    pub(crate) timers: bool,
+}
+
+/// What the keys of a table are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rows {
+    Keys,
+    /// A key and the start of a window.
+    Windows {
+        closes: bool,
+    },
+    /// A key, the start and the end of a session.
+    Sessions,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ItemKind {
+    Record,
+    Timer,
+    /// A window that closes.
+    Closing,
+}
+
+/// One item of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
-    pub(crate) input: u32,
+    pub(crate) kind: ItemKind,
+    /// The id of a record's input, of a window's store.
+    pub(crate) of: u32,
     /// Into the keys of the batch; `None` is a record without key.
     pub(crate) key: Option<u32>,
     pub(crate) attempt: u32,
+    /// Of a record; a window's start.
     pub(crate) offset: i64,
+    /// What outputs get: a record's timestamp, a timer's time, a window's end - 1.
     pub(crate) timestamp: i64,
     pub(crate) value: Option<Span>,
     /// MessagePack, read when asked for.
     pub(crate) headers: Option<Span>,
+    /// Of a timer.
+    pub(crate) name: Option<Span>,
+    pub(crate) wall_clock: bool,
+    /// The part of the batch's windows that are this item's.
+    pub(crate) windows: (u32, u32),
+}
+
+impl Item {
+    fn new(kind: ItemKind) -> Item {
+        Item {
+            kind,
+            of: 0,
+            key: None,
+            attempt: 1,
+            offset: 0,
+            timestamp: 0,
+            value: None,
+            headers: None,
+            name: None,
+            wall_clock: false,
+            windows: (0, 0),
+        }
+    }
+}
+
+/// A window or session that takes a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenWindow {
+    pub(crate) table: u32,
+    pub(crate) start: i64,
+    pub(crate) end: i64,
+    /// The part of the batch's parts that a session is made of.
+    pub(crate) parts: (u32, u32),
+}
+
+/// The values that came along for a table.
+#[derive(Clone, Debug)]
+pub(crate) enum Column {
+    /// Aligned with the keys.
+    Values(Vec<State>),
+    /// Of windows and sessions: index of the key, start, end.
+    Rows(Vec<(u32, i64, i64, State)>),
 }
 
 /// What came along for a key of a store.
@@ -34,37 +109,50 @@ pub(crate) struct Batch {
     pub(crate) flags: u32,
     pub(crate) keys: Vec<Span>,
     pub(crate) items: Vec<Item>,
-    /// By store id; `None` where a store's values did not come along.
-    pub(crate) state: Vec<Option<Vec<State>>>,
+    /// By the id of what can be read; `None` where its values did not come along.
+    pub(crate) state: Vec<Option<Column>>,
     pub(crate) watermark: Option<i64>,
+    /// Of all items, one after the other.
+    pub(crate) windows: Vec<OpenWindow>,
+    /// Start and end of what sessions are made of.
+    pub(crate) parts: Vec<(i64, i64)>,
+    /// Whether an item is a timer.
+    pub(crate) has_timers: bool,
 }
 
 /// The extension of a value that was not sent along.
 const NOT_SENT: i8 = 1;
 
 impl Batch {
-    /// Reads what follows the kind, which ends at `at`; `fields` are those after it. `stores` and `inputs` are how many
-    /// WELCOME declared.
-    pub(crate) fn read(payload: Vec<u8>, at: usize, fields: usize, stores: usize, inputs: usize) -> Read<Batch> {
-        let mut batch = Batch {
+    /// One of no items.
+    pub(crate) fn empty(seq: u64, task: i32, tables: usize) -> Batch {
+        Batch {
             payload: Vec::new(),
-            seq: 0,
-            task: 0,
+            seq,
+            task,
             flags: 0,
             keys: Vec::new(),
             items: Vec::new(),
-            state: vec![None; stores],
+            state: vec![None; tables],
             watermark: None,
-        };
+            windows: Vec::new(),
+            parts: Vec::new(),
+            has_timers: false,
+        }
+    }
+
+    /// Reads what follows the kind, which ends at `at`; `fields` are those after it.
+    pub(crate) fn read(payload: Vec<u8>, at: usize, fields: usize, shape: &Shape) -> Read<Batch> {
+        let mut batch = Batch::empty(0, 0, shape.tables.len());
         let mut reader = Reader::new(&payload);
         reader.start_at(at);
-        batch.fill(&mut reader, fields, inputs)?;
+        batch.fill(&mut reader, fields, shape)?;
         reader.end()?;
         batch.payload = payload;
         Ok(batch)
     }
 
-    fn fill(&mut self, reader: &mut Reader<'_>, fields: usize, inputs: usize) -> Read<()> {
+    fn fill(&mut self, reader: &mut Reader<'_>, fields: usize, shape: &Shape) -> Read<()> {
         let mut left =
             fields.checked_sub(6).ok_or_else(|| bad_frame(format!("BATCH has {fields} fields, at least 6 are needed")))?;
         self.seq = reader.u64("BATCH seq")?;
@@ -78,10 +166,10 @@ impl Batch {
         let items = reader.list("BATCH items")?;
         self.items.reserve(items);
         for _ in 0..items {
-            self.items.push(read_item(reader, keys, inputs)?);
+            self.read_item(reader, shape)?;
         }
         for _ in 0..reader.map("BATCH state")? {
-            self.read_state(reader)?;
+            self.read_state(reader, shape)?;
         }
         if reader.more(&mut left) {
             self.watermark = Some(reader.i64("BATCH watermark")?);
@@ -89,67 +177,150 @@ impl Batch {
         reader.skip(left)
     }
 
-    fn read_state(&mut self, reader: &mut Reader<'_>) -> Read<()> {
-        let store = reader.u32("BATCH state")? as usize;
-        let stores = self.state.len();
-        let Some(column) = self.state.get_mut(store) else {
-            return Err(bad_frame(format!("BATCH has state of store {store}, there are {stores}")));
+    fn read_item(&mut self, reader: &mut Reader<'_>, shape: &Shape) -> Read<()> {
+        let count = reader.fields("BATCH item", 1)?;
+        let kind = reader.i64("BATCH item")?;
+        let least = match kind {
+            0 | 2 => 6,
+            1 => 5,
+            _ => return Err(bad_frame(format!("BATCH has an item of kind {kind}"))),
+        };
+        let mut left = count
+            .checked_sub(least)
+            .ok_or_else(|| bad_frame(format!("BATCH has an item of {} fields, at least {} are needed", count + 1, least + 1)))?;
+        let item = match kind {
+            0 => self.read_record(reader, &mut left, shape)?,
+            1 => self.read_timer(reader, shape)?,
+            _ => self.read_closing(reader, shape)?,
+        };
+        reader.skip(left)?;
+        if let Some(key) = item.key.filter(|key| *key as usize >= self.keys.len()) {
+            return Err(bad_frame(format!("BATCH names key {key}, it has {}", self.keys.len())));
+        }
+        self.items.push(item);
+        Ok(())
+    }
+
+    fn read_record(&mut self, reader: &mut Reader<'_>, left: &mut usize, shape: &Shape) -> Read<Item> {
+        let mut item = Item::new(ItemKind::Record);
+        item.of = reader.u32("record input")?;
+        item.offset = reader.i64("record offset")?;
+        item.timestamp = reader.i64("record timestamp")?;
+        if !reader.take_nil() {
+            item.key = Some(reader.u32("record key index")?);
+        }
+        item.value = reader.maybe_span("record value")?;
+        if !reader.take_nil() {
+            let start = reader.position();
+            skip_headers(reader)?;
+            item.headers = Some(Span::new(start, reader.position()));
+        }
+        if reader.more(left) {
+            item.attempt = reader.u32("record attempt")?;
+        }
+        // Whatever it is where no table is windowed: a later version's.
+        if shape.tables.iter().any(|rows| *rows != Rows::Keys) && reader.more(left) {
+            item.windows = self.read_windows(reader, shape)?;
+        }
+        if item.of as usize >= shape.inputs {
+            return Err(bad_frame(format!("BATCH names input {}, there are {}", item.of, shape.inputs)));
+        }
+        if item.offset < 0 {
+            return Err(bad_frame(format!("BATCH has a record with offset {}", item.offset)));
+        }
+        Ok(item)
+    }
+
+    /// `[[store, start, end, [[start, end]]?]]`
+    fn read_windows(&mut self, reader: &mut Reader<'_>, shape: &Shape) -> Read<(u32, u32)> {
+        let first = self.windows.len() as u32;
+        for _ in 0..reader.list("record windows")? {
+            let mut more = reader.fields("window", 3)?;
+            let table = reader.u32("window store")?;
+            let (start, end) = (reader.i64("window start")?, reader.i64("window end")?);
+            let first_part = self.parts.len() as u32;
+            match shape.tables.get(table as usize) {
+                Some(Rows::Windows { .. }) => {}
+                Some(Rows::Sessions) if more > 0 => {
+                    more -= 1;
+                    for _ in 0..reader.list("session parts")? {
+                        let further = reader.fields("session part", 2)?;
+                        self.parts.push((reader.i64("part start")?, reader.i64("part end")?));
+                        reader.skip(further)?;
+                    }
+                }
+                _ => return Err(bad_frame(format!("BATCH has a window of store {table}, which has none such"))),
+            }
+            reader.skip(more)?;
+            self.windows.push(OpenWindow { table, start, end, parts: (first_part, self.parts.len() as u32) });
+        }
+        Ok((first, self.windows.len() as u32))
+    }
+
+    fn read_timer(&mut self, reader: &mut Reader<'_>, shape: &Shape) -> Read<Item> {
+        if !shape.timers {
+            return Err(bad_frame("BATCH has a timer, which WELCOME did not announce"));
+        }
+        self.has_timers = true;
+        let mut item = Item::new(ItemKind::Timer);
+        item.key = Some(reader.u32("timer key index")?);
+        item.wall_clock = match reader.u32("timer clock")? {
+            0 => false,
+            1 => true,
+            clock => return Err(bad_frame(format!("BATCH has a timer of clock {clock}"))),
+        };
+        item.name = Some(reader.span("timer name")?);
+        item.timestamp = reader.i64("timer time")?;
+        item.attempt = reader.u32("timer attempt")?;
+        Ok(item)
+    }
+
+    fn read_closing(&mut self, reader: &mut Reader<'_>, shape: &Shape) -> Read<Item> {
+        let mut item = Item::new(ItemKind::Closing);
+        item.of = reader.u32("closing store")?;
+        if shape.tables.get(item.of as usize) != Some(&Rows::Windows { closes: true }) {
+            return Err(bad_frame(format!("BATCH closes a window of store {}, which WELCOME did not announce", item.of)));
+        }
+        item.key = Some(reader.u32("closing key index")?);
+        item.offset = reader.i64("closing start")?;
+        let end = reader.i64("closing end")?;
+        item.timestamp = end.saturating_sub(1);
+        item.value = reader.maybe_span("closing value")?;
+        item.attempt = reader.u32("closing attempt")?;
+        let first = self.windows.len() as u32;
+        self.windows.push(OpenWindow { table: item.of, start: item.offset, end, parts: (0, 0) });
+        item.windows = (first, first + 1);
+        Ok(item)
+    }
+
+    fn read_state(&mut self, reader: &mut Reader<'_>, shape: &Shape) -> Read<()> {
+        let table = reader.u32("BATCH state")? as usize;
+        let Some(rows) = shape.tables.get(table) else {
+            return Err(bad_frame(format!("BATCH has state of store {table}, there are {}", shape.tables.len())));
         };
         let count = reader.list("BATCH state")?;
-        if count != self.keys.len() || column.is_some() {
-            return Err(bad_frame(format!("BATCH: the state of store {store} is not aligned with its keys")));
+        if count != self.keys.len() || self.state[table].is_some() {
+            return Err(bad_frame(format!("BATCH: the state of store {table} is not aligned with its keys")));
         }
-        let values: Read<Vec<State>> = (0..count).map(|_| read_state_value(reader)).collect();
-        *column = Some(values?);
+        self.state[table] = Some(if *rows == Rows::Keys {
+            Column::Values((0..count).map(|_| read_state_value(reader)).collect::<Read<_>>()?)
+        } else {
+            let mut found = Vec::new();
+            for key in 0..count as u32 {
+                for _ in 0..reader.list("BATCH state rows")? {
+                    let more = reader.fields("row", 3)?;
+                    found.push((key, reader.i64("row start")?, reader.i64("row end")?, read_state_value(reader)?));
+                    reader.skip(more)?;
+                }
+            }
+            Column::Rows(found)
+        });
         Ok(())
     }
 
     pub(crate) fn key(&self, index: u32) -> &[u8] {
         self.keys[index as usize].of(&self.payload)
     }
-}
-
-fn read_item(reader: &mut Reader<'_>, keys: usize, inputs: usize) -> Read<Item> {
-    let count = reader.fields("BATCH item", 1)?;
-    let kind = reader.i64("BATCH item")?;
-    if kind != 0 {
-        return Err(bad_frame(format!("BATCH has an item of kind {kind}, which is not supported yet")));
-    }
-    let mut left = count
-        .checked_sub(6)
-        .ok_or_else(|| bad_frame(format!("BATCH has a record with {} fields, at least 7 are needed", count + 1)))?;
-    let mut item = Item {
-        input: reader.u32("record input")?,
-        offset: reader.i64("record offset")?,
-        timestamp: reader.i64("record timestamp")?,
-        key: None,
-        value: None,
-        headers: None,
-        attempt: 1,
-    };
-    if !reader.take_nil() {
-        item.key = Some(reader.u32("record key index")?);
-    }
-    item.value = reader.maybe_span("record value")?;
-    if !reader.take_nil() {
-        let start = reader.position();
-        skip_headers(reader)?;
-        item.headers = Some(Span::new(start, reader.position()));
-    }
-    if reader.more(&mut left) {
-        item.attempt = reader.u32("record attempt")?;
-    }
-    reader.skip(left)?;
-    if item.input as usize >= inputs {
-        return Err(bad_frame(format!("BATCH names input {}, there are {inputs}", item.input)));
-    }
-    if let Some(key) = item.key.filter(|key| *key as usize >= keys) {
-        return Err(bad_frame(format!("BATCH names key {key}, it has {keys}")));
-    }
-    if item.offset < 0 {
-        return Err(bad_frame(format!("BATCH has a record with offset {}", item.offset)));
-    }
-    Ok(item)
 }
 
 /// Goes over `[[name, value]]`, checking it.

@@ -1,6 +1,6 @@
 //! The golden frames that every implementation of the protocol reads: decoded, encoded, refused as they say.
 
-use super::batch::{Answer, Batch, Content, State};
+use super::batch::{Answer, Batch, Column, Content, Rows, Shape, State};
 use super::reader::{read_head, Reader};
 use super::welcome::Welcome;
 use super::write::{self, Failure, NewOp, Scan};
@@ -52,7 +52,9 @@ fn decode(frame: &[u8]) -> Result<Value, ProtocolError> {
     let (number, fields) = read_head(&mut reader)?;
     let at = reader.position();
     match number {
-        kind::BATCH => Ok(shown_batch(&Batch::read(payload, at, fields, 8, 8)?)),
+        kind::BATCH => {
+            Ok(shown_batch(&Batch::read(payload, at, fields, &Shape { inputs: 8, tables: vec![Rows::Keys; 8], timers: false })?))
+        }
         kind::VALUES | kind::ROWS => Ok(shown_answer(&Answer::read(payload, at, fields, number == kind::ROWS)?)),
         kind::WELCOME => {
             let welcome = Welcome::read(&mut reader, fields)?;
@@ -84,13 +86,13 @@ fn shown_batch(batch: &Batch) -> Value {
             let headers: Vec<Value> = Headers::new(item.headers.map(|span| span.of(&batch.payload)))
                 .map(|header| json!({"name": shown(Some(header.name)), "value": shown(header.value)}))
                 .collect();
-            json!({"input": item.input, "offset": item.offset, "timestamp": item.timestamp, "keyIndex": item.key,
+            json!({"input": item.of, "offset": item.offset, "timestamp": item.timestamp, "keyIndex": item.key,
                 "value": bytes(item.value), "headers": headers, "attempt": item.attempt})
         })
         .collect();
     let mut state = serde_json::Map::new();
     for (store, values) in batch.state.iter().enumerate() {
-        let Some(values) = values else { continue };
+        let Some(Column::Values(values)) = values else { continue };
         let values = values.iter().map(|value| match value {
             State::Absent => Value::Null,
             State::Value(span) => bytes(Some(*span)),

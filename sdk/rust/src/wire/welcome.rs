@@ -12,11 +12,13 @@ pub(crate) struct Port {
     pub(crate) kind: String,
     /// Of an output's records or a store's values, in bytes; 0 where nothing was said.
     pub(crate) max_bytes: i64,
+    /// Of a store of windows: each is told once, when it closes.
+    pub(crate) closes: bool,
 }
 
 impl Port {
     pub(crate) fn named(name: &str) -> Port {
-        Port { name: name.to_owned(), topic: name.to_owned(), kind: "KeyValue".to_owned(), max_bytes: 0 }
+        Port { name: name.to_owned(), topic: name.to_owned(), kind: "KeyValue".to_owned(), max_bytes: 0, closes: false }
     }
 }
 
@@ -30,6 +32,10 @@ pub(crate) struct Welcome {
     pub(crate) stores: Vec<Port>,
     pub(crate) joins: Vec<Port>,
     pub(crate) lookups: Vec<Port>,
+    /// Whether the program may set timers.
+    pub(crate) timers: bool,
+    /// Those of HELLO that the sidecar will use.
+    pub(crate) capabilities: Vec<String>,
     pub(crate) frame_cap: i64,
     pub(crate) deadline_ms: i64,
     pub(crate) min_timestamp: i64,
@@ -47,6 +53,8 @@ impl Default for Welcome {
             stores: Vec::new(),
             joins: Vec::new(),
             lookups: Vec::new(),
+            timers: false,
+            capabilities: Vec::new(),
             frame_cap: DEFAULT_FRAME_CAP as i64,
             deadline_ms: 60_000,
             min_timestamp: 0,
@@ -77,6 +85,11 @@ impl Welcome {
                 "stores" => welcome.stores = read_ports(reader, &field)?,
                 "joins" => welcome.joins = read_ports(reader, &field)?,
                 "lookups" => welcome.lookups = read_ports(reader, &field)?,
+                "timers" => welcome.timers = !reader.take_nil() && reader.bool(&field)?,
+                "capabilities" => {
+                    let count = reader.list(&field)?;
+                    welcome.capabilities = (0..count).map(|_| reader.text(&field)).collect::<Read<_>>()?;
+                }
                 "limits" => welcome.read_limits(reader)?,
                 _ => reader.skip(1)?,
             }
@@ -118,6 +131,8 @@ fn read_port(reader: &mut Reader<'_>, what: &str) -> Read<Port> {
             "topic" => port.topic = reader.text(what)?,
             "type" => port.kind = reader.text(what)?,
             "max_bytes" | "max_value_bytes" => port.max_bytes = reader.i64(what)?,
+            "window" if !reader.take_nil() => port.closes = read_closes(reader)?,
+            "window" => {}
             _ => reader.skip(1)?,
         }
     }
@@ -125,4 +140,16 @@ fn read_port(reader: &mut Reader<'_>, what: &str) -> Read<Port> {
         return Err(bad_frame(format!("WELCOME: one of the {what} has no name")));
     }
     Ok(port)
+}
+
+/// Of a window's settings, which are the sidecar's business, the one that concerns a program.
+fn read_closes(reader: &mut Reader<'_>) -> Read<bool> {
+    let mut closes = false;
+    for _ in 0..reader.map("window")? {
+        match reader.text("window")?.as_str() {
+            "final" => closes = reader.bool("final")?,
+            _ => reader.skip(1)?,
+        }
+    }
+    Ok(closes)
 }

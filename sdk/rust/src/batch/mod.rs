@@ -3,16 +3,18 @@
 //! The prefix rule: items run in order; the first that fails ends the batch, what it staged is undone, the items before it
 //! count. A batch whose RESULT would not fit a frame ends early without failure: the sidecar sends the rest again.
 
+mod time;
+
 use crate::codec::Encode;
 use crate::context::Context;
-use crate::error::{own_failure, Error};
+use crate::error::{own_failure, Error, HandlerResult};
 use crate::panics;
-use crate::schema::{InputPort, Schema};
-use crate::wire::batch::{Batch, Item, State};
+use crate::schema::Schema;
+use crate::wire::batch::{Batch, Column, Item, ItemKind, Rows, State};
 use crate::wire::write::{self, Failure, NewOp, Scan};
 use crate::wire::{kind, Span, DEFAULT_FRAME_CAP, FLAG_TRACE, MAX_ELEMENTS};
 use crate::BoxError;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Room for a RESULT's own fields and a failure message.
 const RESULT_RESERVE: usize = 20 << 10;
@@ -56,6 +58,8 @@ pub(crate) struct Buffers {
     outputs: Vec<u8>,
     /// For one key and value on their way into `outputs`.
     pub(crate) scratch: Vec<u8>,
+    /// Encoded timers, one after the other.
+    timers: Vec<u8>,
     ops: Vec<Op>,
     /// The RESULT.
     pub(crate) frame: Vec<u8>,
@@ -63,7 +67,7 @@ pub(crate) struct Buffers {
 
 impl Buffers {
     fn clear(&mut self) {
-        for buffer in [&mut self.arena, &mut self.outputs, &mut self.scratch, &mut self.frame] {
+        for buffer in [&mut self.arena, &mut self.outputs, &mut self.timers, &mut self.scratch, &mut self.frame] {
             buffer.clear();
             buffer.shrink_to(KEPT_BYTES);
         }
@@ -121,9 +125,12 @@ struct Op {
 
 #[derive(Default)]
 struct StoreRun {
-    /// The batch's keys first, made when one is wanted; then `others`.
+    /// Made when the store is first used: the batch's keys first, or the rows that came along; then others.
     slots: Vec<Slot>,
+    filled: bool,
     others: HashMap<Box<[u8]>, u32>,
+    /// Windows and sessions of the batch's keys: index of the key, start, end.
+    rows: HashMap<(u32, i64, i64), u32>,
 }
 
 pub(crate) struct Run<'b> {
@@ -139,7 +146,10 @@ pub(crate) struct Run<'b> {
     key_index: Option<HashMap<&'b [u8], u32>>,
     told_ops: usize,
     output_count: u32,
-    /// Bytes and list elements of ops and outputs.
+    timer_count: u32,
+    /// Key, clock and name of timers set in this batch; kept if the batch has timers that it could overtake.
+    timers_set: HashSet<Vec<u8>>,
+    /// Bytes and list elements of ops, outputs and timers.
     staged: usize,
     elements: usize,
 }
@@ -149,6 +159,8 @@ struct Mark {
     ops: usize,
     outputs: usize,
     output_count: u32,
+    timers: usize,
+    timer_count: u32,
     staged: usize,
     elements: usize,
 }
@@ -168,6 +180,8 @@ pub(crate) fn run_batch(schema: &Schema, batch: &Batch, link: &dyn Link, buffers
         key_index: None,
         told_ops: 0,
         output_count: 0,
+        timer_count: 0,
+        timers_set: HashSet::new(),
         staged: 0,
         elements: 0,
     };
@@ -216,26 +230,32 @@ fn run_items(ctx: &mut Context<'_>) -> Result<(), Error> {
 }
 
 fn run_item(ctx: &mut Context<'_>) -> Result<(), Failure> {
-    let port = ctx.run.input();
-    let span = tracing::info_span!(
-        "record",
-        processor = ctx.processor(),
-        task = ctx.task(),
-        input = port.name,
-        offset = ctx.run.item().offset
-    );
-    let outcome = span.in_scope(|| panics::caught(|| (port.handler)(ctx)));
-    let failed = ctx.run.failed.take();
-    match (outcome, failed) {
-        (Ok(()), None) => Ok(()),
-        (Ok(()), Some(failed)) => Err(failed),
-        (Err(error), None) => Err(error.failure()),
-        // The handler's error knows the place, if it is the same one.
-        (Err(error), Some(failed)) => match error.own() {
-            Some(Error::Output { .. } | Error::Undeclared { .. }) => Err(error.failure()),
-            _ => Err(failed),
-        },
-    }
+    let item = ctx.run.item();
+    let handler = match item.kind {
+        ItemKind::Record => &ctx.run.schema.inputs[item.of as usize].handler,
+        ItemKind::Closing => ctx.run.schema.closing(item.of as usize)?,
+        ItemKind::Timer if ctx.run.is_overtaken(item) => return Ok(()),
+        ItemKind::Timer => ctx.run.schema.timer(item.name.map_or(&[], |name| name.of(&ctx.run.batch.payload)))?,
+    };
+    let span = match item.kind {
+        ItemKind::Record => tracing::info_span!(
+            "record",
+            processor = ctx.processor(),
+            task = ctx.task(),
+            input = ctx.run.schema.inputs[item.of as usize].name,
+            offset = item.offset
+        ),
+        ItemKind::Timer => {
+            tracing::info_span!("timer", processor = ctx.processor(), task = ctx.task(), time = item.timestamp)
+        }
+        ItemKind::Closing => {
+            tracing::info_span!("window", processor = ctx.processor(), task = ctx.task(), start = item.offset)
+        }
+    };
+    let ops = ctx.run.buffers.ops.len();
+    let outcome = span.in_scope(|| panics::caught(|| handler(ctx)));
+    ctx.run.conclude(outcome)?;
+    ctx.run.finish_sessions(ops).map_err(|error| error.failure())
 }
 
 impl<'b> Run<'b> {
@@ -243,8 +263,18 @@ impl<'b> Run<'b> {
         &self.batch.items[self.index]
     }
 
-    pub(crate) fn input(&self) -> &'b InputPort {
-        &self.schema.inputs[self.item().input as usize]
+    /// What a handler returned, and what state and outputs had refused meanwhile.
+    fn conclude(&mut self, outcome: HandlerResult) -> Result<(), Failure> {
+        match (outcome, self.failed.take()) {
+            (Ok(()), None) => Ok(()),
+            (Ok(()), Some(failed)) => Err(failed),
+            (Err(error), None) => Err(error.failure()),
+            // The handler's error knows the place, if it is the same one.
+            (Err(error), Some(failed)) => match error.own() {
+                Some(Error::Output { .. } | Error::Undeclared { .. }) => Err(error.failure()),
+                _ => Err(failed),
+            },
+        }
     }
 
     pub(crate) fn is_void(&self) -> bool {
@@ -264,6 +294,8 @@ impl<'b> Run<'b> {
             ops: self.buffers.ops.len(),
             outputs: self.buffers.outputs.len(),
             output_count: self.output_count,
+            timers: self.buffers.timers.len(),
+            timer_count: self.timer_count,
             staged: self.staged,
             elements: self.elements,
         }
@@ -276,6 +308,8 @@ impl<'b> Run<'b> {
         self.buffers.outputs.truncate(mark.outputs);
         self.told_ops = self.told_ops.min(mark.ops);
         self.output_count = mark.output_count;
+        self.buffers.timers.truncate(mark.timers);
+        self.timer_count = mark.timer_count;
         self.staged = mark.staged;
         self.elements = mark.elements;
     }
@@ -315,23 +349,48 @@ impl<'b> Run<'b> {
         Some(KeyRef { store, slot, key: Place::Frame(self.batch.keys[slot as usize]) })
     }
 
+    pub(crate) fn own_key_place(&self) -> Option<Place> {
+        Some(Place::Frame(self.batch.keys[self.item().key? as usize]))
+    }
+
+    pub(crate) fn own_key_bytes(&self) -> Option<&'b [u8]> {
+        Some(self.batch.key(self.item().key?))
+    }
+
+    /// Bytes that stay until the end of the batch.
+    pub(crate) fn place(&mut self, bytes: &[u8]) -> Result<Place, Error> {
+        let arena = &mut self.buffers.arena;
+        let start = arena.len();
+        arena.extend_from_slice(bytes);
+        in_arena(arena, start).map_err(|error| Error::output(error.to_string()))
+    }
+
     /// What came along, when a store is first used.
     fn fill_slots(&mut self, store: usize) {
-        let slots = &mut self.stores[store].slots;
-        if !slots.is_empty() {
+        let run = &mut self.stores[store];
+        if run.filled {
             return;
         }
-        slots.reserve(self.batch.keys.len());
+        run.filled = true;
+        let unknown = Slot { known: Known::Unknown, op: NO_OP };
+        let slot_of = |value: &State| Slot {
+            known: match *value {
+                State::Absent => Known::Absent,
+                State::Value(span) => Known::Value(Place::Frame(span)),
+                State::NotSent => Known::Unknown,
+            },
+            op: NO_OP,
+        };
         match &self.batch.state[store] {
-            None => slots.resize(self.batch.keys.len(), Slot { known: Known::Unknown, op: NO_OP }),
-            Some(values) => slots.extend(values.iter().map(|value| {
-                let known = match *value {
-                    State::Absent => Known::Absent,
-                    State::Value(span) => Known::Value(Place::Frame(span)),
-                    State::NotSent => Known::Unknown,
-                };
-                Slot { known, op: NO_OP }
-            })),
+            None if self.schema.shape.tables[store] == Rows::Keys => run.slots.resize(self.batch.keys.len(), unknown),
+            None => {}
+            Some(Column::Values(values)) => run.slots.extend(values.iter().map(slot_of)),
+            Some(Column::Rows(rows)) => {
+                for (slot, (key, start, end, value)) in (0..).zip(rows) {
+                    run.slots.push(slot_of(value));
+                    run.rows.insert(self.schema.row_id(store, *key, *start, *end), slot);
+                }
+            }
         }
     }
 
@@ -347,7 +406,8 @@ impl<'b> Run<'b> {
             Place::Arena(span) => span.of(&self.buffers.arena),
         };
         let run = &mut self.stores[store];
-        let slot = match index.get(raw).or_else(|| run.others.get(raw)) {
+        let own = if self.schema.shape.tables[store] == Rows::Keys { index.get(raw) } else { None };
+        let slot = match own.or_else(|| run.others.get(raw)) {
             Some(slot) => *slot,
             None => {
                 let slot = run.slots.len() as u32;
@@ -464,7 +524,8 @@ impl<'b> Run<'b> {
     /// The last write of each key, and the outputs.
     fn encode_result(&mut self, done: u64, failure: Option<&Failure>) {
         let mut frame = std::mem::take(&mut self.buffers.frame);
-        begin_result(&mut frame, self.batch.seq, done, failure);
+        let fields = if self.timer_count > 0 { 6 } else { 5 };
+        begin_result(&mut frame, fields, self.batch.seq, done, failure);
         frame.reserve(self.staged + WRITE_OVERHEAD);
         let mut counts = vec![0; self.stores.len()];
         let last = |op: &Op, at: usize| self.stores[op.at.store].slots[op.at.slot as usize].op as usize == at;
@@ -483,13 +544,17 @@ impl<'b> Run<'b> {
         }
         write::put_array(&mut frame, self.output_count);
         frame.extend_from_slice(&self.buffers.outputs);
+        if self.timer_count > 0 {
+            write::put_array(&mut frame, self.timer_count);
+            frame.extend_from_slice(&self.buffers.timers);
+        }
         write::end_frame(&mut frame);
         self.buffers.frame = frame;
     }
 }
 
-fn begin_result(frame: &mut Vec<u8>, seq: u64, done: u64, failure: Option<&Failure>) {
-    write::begin_frame(frame, kind::RESULT, 5);
+fn begin_result(frame: &mut Vec<u8>, fields: u32, seq: u64, done: u64, failure: Option<&Failure>) {
+    write::begin_frame(frame, kind::RESULT, fields);
     write::put_u64(frame, seq);
     write::put_u64(frame, done);
     write::put_failure(frame, failure);
@@ -498,7 +563,7 @@ fn begin_result(frame: &mut Vec<u8>, seq: u64, done: u64, failure: Option<&Failu
 /// What ends a void batch; the sidecar drops it.
 pub(crate) fn void_result(seq: u64) -> Vec<u8> {
     let mut frame = Vec::new();
-    begin_result(&mut frame, seq, 0, None);
+    begin_result(&mut frame, 5, seq, 0, None);
     write::put_map(&mut frame, 0);
     write::put_array(&mut frame, 0);
     write::end_frame(&mut frame);

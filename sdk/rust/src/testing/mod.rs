@@ -18,6 +18,8 @@
 //! Records go through the same code as in production, as frames of the worker protocol: codecs, limits, the prefix rule,
 //! reads of own writes. What it does not imitate: retries, partitions, and the log itself.
 
+mod time;
+
 use crate::app::App;
 use crate::batch::{run_batch, Buffers, Link, Page, Values};
 use crate::codec::{Decode, Encode};
@@ -28,6 +30,7 @@ use crate::record::{Header, Headers};
 use crate::schema::Schema;
 use crate::store::Store;
 use crate::table::Table;
+use crate::window::{SessionStore, Window, WindowStore};
 use crate::wire::batch::Batch;
 use crate::wire::reader::{read_head, Read, Reader};
 use crate::wire::welcome::{Port, Welcome};
@@ -50,11 +53,21 @@ type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Writes of a batch, by key; `None` deletes.
 type Scratch = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
+use time::{rows_of, Spec, Time};
+
+pub use time::{PendingTimer, TestSessions, TestWindows};
+
 /// What a manifest would declare; inputs are those with handlers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Setup<'a> {
     /// Names of stores.
     pub stores: &'a [&'a str],
+    /// Stores of windows.
+    pub windows: &'a [TestWindows<'a>],
+    /// Stores of sessions.
+    pub sessions: &'a [TestSessions<'a>],
+    /// Whether timers may be set.
+    pub timers: bool,
     /// Names of joins; [`TestKit::set_join`] gives them rows.
     pub joins: &'a [&'a str],
     /// Names of lookups; [`TestKit::set_lookup`] gives them rows.
@@ -190,6 +203,9 @@ pub struct TestKit {
     prefetch: bool,
     /// Stores and joins; lookups are always asked.
     prefetched: usize,
+    /// Records go one by one then, as each moves the time.
+    is_timed: bool,
+    time: Time,
     buffers: Buffers,
 }
 
@@ -206,13 +222,27 @@ impl TestKit {
         app.check()?;
         let ports = |names: &[&str]| names.iter().map(|name| Port { max_bytes: MAX_BYTES, ..Port::named(name) }).collect();
         let inputs: Vec<&str> = app.inputs().collect();
+        let mut stores: Vec<Port> = ports(setup.stores);
+        let mut specs = vec![Spec::Keys; stores.len()];
+        for windows in setup.windows {
+            specs.push(Spec::windows(windows));
+            let port = Port::named(windows.name);
+            stores.push(Port { max_bytes: MAX_BYTES, kind: "Window".to_owned(), closes: windows.closes, ..port });
+        }
+        for sessions in setup.sessions {
+            specs.push(Spec::Sessions { gap: sessions.gap });
+            stores.push(Port { max_bytes: MAX_BYTES, kind: "Session".to_owned(), ..Port::named(sessions.name) });
+        }
+        let store_count = stores.len();
+        specs.resize(store_count + setup.joins.len() + setup.lookups.len(), Spec::Keys);
         let welcome = Welcome {
             version: MAX_VERSION,
             session: 1,
             processor: "test".to_owned(),
             inputs: ports(&inputs),
             outputs: ports(setup.outputs),
-            stores: ports(setup.stores),
+            stores,
+            timers: setup.timers,
             joins: ports(setup.joins),
             lookups: ports(setup.lookups),
             ..Welcome::default()
@@ -222,12 +252,14 @@ impl TestKit {
             now: START,
             failures: Vec::new(),
             schema: Schema::new(welcome, &app)?,
-            tables: vec![Rows::new(); setup.stores.len() + setup.joins.len() + setup.lookups.len()],
+            tables: vec![Rows::new(); specs.len()],
             outputs: vec![Vec::new(); setup.outputs.len()],
             offsets: vec![0; inputs.len()],
             seq: 0,
             prefetch: !setup.no_prefetch,
-            prefetched: setup.stores.len() + setup.joins.len(),
+            prefetched: store_count + setup.joins.len(),
+            is_timed: setup.timers || !setup.windows.is_empty() || !setup.sessions.is_empty(),
+            time: Time { specs, ..Time::default() },
             buffers: Buffers::default(),
         })
     }
@@ -246,8 +278,12 @@ impl TestKit {
         };
         let records: Vec<TestRecord> = records.into_iter().collect();
         let mut rest = &records[..];
-        while !rest.is_empty() {
-            let (done, failed) = self.run(id, rest);
+        while let Some(first) = rest.first() {
+            let now = if self.is_timed { &rest[..1] } else { rest };
+            let timestamp = first.timestamp.unwrap_or(self.now);
+            let sessions = self.sessions_before(first.key.as_deref(), timestamp);
+            let payload = self.encode_batch(id, now);
+            let (done, failed) = self.run_payload(payload);
             self.offsets[id] += done as i64;
             if let Some(failed) = failed {
                 let failed = Failed { input: input.to_owned(), offset: self.offsets[id], ..failed };
@@ -256,16 +292,19 @@ impl TestKit {
                 return Err(failed);
             }
             rest = &rest[done..]; // all, or as many as fit one RESULT
+            if self.is_timed {
+                self.settle_sessions(sessions);
+                self.time_passes(timestamp)?;
+            }
         }
         Ok(())
     }
 
-    fn run(&mut self, input: usize, records: &[TestRecord]) -> (usize, Option<Failed>) {
-        let payload = self.encode_batch(input, records);
+    fn run_payload(&mut self, payload: Vec<u8>) -> (usize, Option<Failed>) {
         let mut reader = Reader::new(&payload);
         let (_, fields) = read_head(&mut reader).expect(OWN);
         let at = reader.position();
-        let batch = Batch::read(payload, at, fields, self.tables.len(), self.schema.inputs.len()).expect(OWN);
+        let batch = Batch::read(payload, at, fields, &self.schema.shape).expect(OWN);
         let link = KitLink { tables: &self.tables, scratch: RefCell::new(vec![Scratch::new(); self.tables.len()]) };
         run_batch(&self.schema, &batch, &link, &mut self.buffers).expect("no batch of the kit is cancelled");
         let frame = std::mem::take(&mut self.buffers.frame);
@@ -279,8 +318,9 @@ impl TestKit {
         let mut keys: Vec<&[u8]> = Vec::new();
         let mut items = Vec::new();
         for (record, offset) in records.iter().zip(self.offsets[input]..) {
-            write::put_array(&mut items, 8);
-            for number in [0, input as i64, offset, record.timestamp.unwrap_or(self.now)] {
+            write::put_array(&mut items, if self.is_timed { 9 } else { 8 });
+            let timestamp = record.timestamp.unwrap_or(self.now);
+            for number in [0, input as i64, offset, timestamp] {
                 write::put_i64(&mut items, number);
             }
             match record.key.as_deref() {
@@ -298,7 +338,15 @@ impl TestKit {
                 record.headers.iter().map(|(name, value)| Header { name, value: value.as_deref() }).collect();
             put_headers(&mut items, &headers);
             write::put_u64(&mut items, 1);
+            if self.is_timed {
+                self.put_windows(record.key.as_deref(), timestamp, &mut items);
+            }
         }
+        self.batch_of(&keys, &items, records.len() as u32)
+    }
+
+    /// With the state of these keys.
+    fn batch_of(&mut self, keys: &[&[u8]], items: &[u8], count: u32) -> Vec<u8> {
         self.seq += 1;
         let mut out = Vec::new();
         write::put_array(&mut out, 8);
@@ -307,23 +355,31 @@ impl TestKit {
         }
         write::put_array(&mut out, keys.len() as u32);
         keys.iter().for_each(|key| write::put_bytes(&mut out, key));
-        write::put_array(&mut out, records.len() as u32);
-        out.extend_from_slice(&items);
-        let tables: &[Rows] = if self.prefetch { &self.tables[..self.prefetched] } else { &[] };
-        write::put_map(&mut out, tables.len() as u32);
-        for (table, store) in tables.iter().zip(0..) {
-            write::put_u64(&mut out, store);
+        write::put_array(&mut out, count);
+        out.extend_from_slice(items);
+        let prefetched = if self.prefetch { self.prefetched } else { 0 };
+        write::put_map(&mut out, prefetched as u32);
+        for table in 0..prefetched {
+            write::put_u64(&mut out, table as u64);
             write::put_array(&mut out, keys.len() as u32);
-            keys.iter().for_each(|key| write::put_maybe(&mut out, table.get(*key).map(Vec::as_slice)));
+            for key in keys {
+                match self.time.specs[table] {
+                    Spec::Keys => write::put_maybe(&mut out, self.tables[table].get(*key).map(Vec::as_slice)),
+                    _ => self.put_rows(table, key, &mut out),
+                }
+            }
         }
-        write::put_nil(&mut out);
+        match self.time.stream.filter(|_| self.is_timed) {
+            Some(time) => write::put_i64(&mut out, time),
+            None => write::put_nil(&mut out),
+        }
         out
     }
 
     /// Reads a RESULT as a sidecar would.
     fn apply(&mut self, payload: &[u8]) -> Read<(usize, Option<Failed>)> {
         let mut reader = Reader::new(payload);
-        read_head(&mut reader)?;
+        let (_, fields) = read_head(&mut reader)?;
         reader.u64("seq")?;
         let done = reader.u64("done")? as usize;
         let failed = if reader.take_nil() { None } else { Some(read_failure(&mut reader)?) };
@@ -341,6 +397,9 @@ impl TestKit {
         for _ in 0..reader.list("outputs")? {
             let (id, output) = read_output(&mut reader, payload)?;
             self.outputs[id].push(output);
+        }
+        if fields > 5 {
+            self.apply_timers(&mut reader)?;
         }
         reader.end()?;
         Ok((done, failed))
@@ -383,6 +442,37 @@ impl TestKit {
         self.tables[place(&self.schema.tables, "store", table.name())]
             .get(&encoded(&table.key, key))
             .map(|data| decoded(&table.value, data))
+    }
+
+    /// The committed value of a window of a key, by the window's beginning.
+    ///
+    /// # Panics
+    /// If the setup does not name the store, or the codec does not know its own bytes.
+    pub fn window<K, V>(&self, store: &WindowStore<K, V>, key: &K::Input, start: i64) -> Option<V::Output<'_>>
+    where
+        K: Encode + Decode,
+        V: Encode + Decode,
+    {
+        let row = [&encoded(&store.table.key, key)[..], &start.to_be_bytes()].concat();
+        let table = &self.tables[place(&self.schema.tables, "store", store.name())];
+        table.get(&row).map(|data| decoded(&store.table.value, data))
+    }
+
+    /// The committed sessions of a key with a value, oldest first.
+    ///
+    /// # Panics
+    /// If the setup does not name the store, or the codec does not know its own bytes.
+    pub fn sessions<K, V>(&self, store: &SessionStore<K, V>, key: &K::Input) -> Vec<(Window, V::Output<'_>)>
+    where
+        K: Encode + Decode,
+        V: Encode + Decode,
+    {
+        let key = encoded(&store.table.key, key);
+        let table = place(&self.schema.tables, "store", store.name());
+        let rows = rows_of(&self.tables[table], self.time.specs[table], &key).into_iter();
+        rows.filter(|(_, _, value)| !value.is_empty())
+            .map(|(start, end, value)| (Window { start, end }, decoded(&store.table.value, value)))
+            .collect()
     }
 
     /// Prepares a test: what a store has for a key.
