@@ -13,6 +13,10 @@ import java.util.function.IntConsumer;
  */
 public final class App {
   final Map<String, Registered<?, ?>> handlers = new LinkedHashMap<>();
+  final Map<Timers.Id, DueHandler> timers = new LinkedHashMap<>();
+  /** By store. */
+  final Map<String, DueHandler> closings = new LinkedHashMap<>();
+  final Map<String, SessionStore<?, ?>> sessions = new LinkedHashMap<>();
   /** null where the program has none. */
   Hook begin;
   Hook finalizing;
@@ -35,6 +39,50 @@ public final class App {
     Handler<K, V> narrowed = (Handler<K, V>) handler;
     if (handlers.putIfAbsent(input, new Registered<>(key, value, narrowed)) != null) {
       throw new ConfigException("input \"" + input + "\" already has a handler");
+    }
+    return this;
+  }
+
+  /** Handles a timer, or a window that closes. */
+  interface DueHandler {
+    void handle(Context ctx) throws Exception;
+  }
+
+  /**
+   * Makes a function the handler of timers that are due.
+   *
+   * @throws ConfigException if they have a handler already
+   */
+  public <K> App onTimer(Timers<K> handle, TimerHandler<? super K> handler) {
+    @SuppressWarnings("unchecked") // a handler only takes keys
+    TimerHandler<K> narrowed = (TimerHandler<K>) Objects.requireNonNull(handler, "a handler");
+    DueHandler due = ctx -> narrowed.handle(ctx, new Timer<>(handle.name(), handle.decodeKey(ctx.key()), ctx.item.timestamp, ctx.item.attempt));
+    if (timers.putIfAbsent(handle.id(), due) != null) {
+      throw new ConfigException("timer \"" + handle.name() + "\" already has a handler");
+    }
+    return this;
+  }
+
+  /**
+   * Makes a function the handler of windows that close, of a store with {@code emit: Final}: called once for each window, in committed
+   * effect, when event time has passed its end and grace.
+   *
+   * @throws ConfigException if they have a handler already
+   */
+  public <K, V> App onClose(WindowStore<K, V> store, CloseHandler<? super K, ? super V> handler) {
+    @SuppressWarnings("unchecked") // a handler only takes keys and values, which it may write
+    CloseHandler<K, V> narrowed = (CloseHandler<K, V>) Objects.requireNonNull(handler, "a handler");
+    DueHandler due = ctx -> narrowed.handle(ctx, store.window(ctx, ctx.key(), ctx.item.span.start()));
+    if (closings.putIfAbsent(store.name(), due) != null) {
+      throw new ConfigException("windows of store \"" + store.name() + "\" already have a handler");
+    }
+    return this;
+  }
+
+  /** Tells of session stores how to merge also where no handler looks at the session; see {@link SessionStore#merging}. */
+  public App sessions(SessionStore<?, ?>... stores) {
+    for (SessionStore<?, ?> store : stores) {
+      sessions.put(store.name(), store);
     }
     return this;
   }

@@ -1,15 +1,19 @@
 package dev.millstream;
 
 import dev.millstream.internal.BatchFrame;
+import dev.millstream.internal.BatchItem;
 import dev.millstream.internal.Bytes;
 import dev.millstream.internal.FrameReader;
 import dev.millstream.internal.FrameWriter;
 import dev.millstream.internal.Frames;
 import dev.millstream.internal.Kind;
+import dev.millstream.internal.RowKeys;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * One batch in flight: what its items know and stage, and its RESULT. It belongs to the thread that runs it; void and `done` are looked at
@@ -23,6 +27,7 @@ final class BatchRun {
   private static final int RESULT_RESERVE = 20 << 10;
   /** What a write or an output takes in a frame beside its bytes, at most. */
   private static final int OVERHEAD = 16;
+  private static final int TIMER_OVERHEAD = 64;
   /** A GET asks for so many keys at most. */
   private static final int MAX_KEYS_PER_GET = 512;
 
@@ -72,6 +77,15 @@ final class BatchRun {
     }
   }
 
+  /** A timer that is set, or with a null time cancelled. */
+  record StagedTimer(Bytes key, Timers.Id id, Long time) {
+    TimerId known() {
+      return new TimerId(key, id);
+    }
+  }
+
+  private record TimerId(Bytes key, Timers.Id id) {}
+
   private static final class StoreRun {
     final Slot[] own; // per key of the batch, made when first wanted
     final Map<Bytes, Slot> others = new HashMap<>(0);
@@ -95,6 +109,8 @@ final class BatchRun {
   private Map<Bytes, Integer> keyIndex; // made when a handler first names another key
   private final List<Op> ops = new ArrayList<>();
   private int toldOps;
+  private final List<StagedTimer> timers = new ArrayList<>(0);
+  private final Set<TimerId> touchedTimers = new HashSet<>(0);
   private final FrameWriter outputs = new FrameWriter(); // encoded, one after the other
   private int outputCount;
   private long staged; // bytes of ops and outputs
@@ -153,10 +169,10 @@ final class BatchRun {
   }
 
   /** Where the staged effects end. */
-  private record Mark(int ops, int outputSize, int outputCount, long staged, int elements) {}
+  private record Mark(int ops, int timers, int outputSize, int outputCount, long staged, int elements) {}
 
   private Mark mark() {
-    return new Mark(ops.size(), outputs.size(), outputCount, staged, elements);
+    return new Mark(ops.size(), timers.size(), outputs.size(), outputCount, staged, elements);
   }
 
   /** Handles the items and gives the RESULT. Throws BatchVoidedError, or what the link throws in a traced batch. */
@@ -223,11 +239,8 @@ final class BatchRun {
   private Throwable handle(int index) {
     Context ctx = new Context(this, index);
     try {
-      if (hook == null) {
-        schema.inputs.get(ctx.item.input).registered().handle(ctx);
-      } else {
-        hook.hook().run(ctx);
-      }
+      call(ctx);
+      ctx.finishSessions();
       return null;
     } catch (Throwable thrown) {
       return thrown;
@@ -239,12 +252,23 @@ final class BatchRun {
     }
   }
 
+  private void call(Context ctx) throws Exception {
+    if (hook != null) {
+      hook.hook().run(ctx);
+    } else if (ctx.item.kind == BatchItem.RECORD) {
+      schema.inputs.get(ctx.item.input).registered().handle(ctx);
+    } else if (ctx.item.kind == BatchItem.CLOSING || !touchedTimers.contains(new TimerId(ctx.key(), new Timers.Id(ctx.item.clock, ctx.item.name)))) {
+      schema.due(ctx.item).handle(ctx);
+    } // else an earlier item set the timer anew, or cancelled it: this one is passed over
+  }
+
   /** Takes back what came after `mark`, the last first: the batch ends there. Returns where the outputs end. */
   private int undo(Mark mark) {
     for (int at = ops.size() - 1; at >= mark.ops; at--) {
       ops.get(at).undo();
     }
     ops.subList(mark.ops, ops.size()).clear();
+    timers.subList(mark.timers, timers.size()).clear();
     outputCount = mark.outputCount;
     return mark.outputSize;
   }
@@ -266,8 +290,11 @@ final class BatchRun {
     return slot;
   }
 
-  /** The slot of any key. */
+  /** The slot of any key, in a windowed store of any row. */
   Slot slot(int store, Bytes key) {
+    if (schema.shape.isWindowed(store)) {
+      return storeRun(store).others.computeIfAbsent(key, other -> new Slot());
+    }
     if (keyIndex == null) {
       keyIndex = new HashMap<>(2 * frame.keys.length);
       for (int at = 0; at < frame.keys.length; at++) {
@@ -281,8 +308,47 @@ final class BatchRun {
   private StoreRun storeRun(int store) {
     if (stores[store] == null) {
       stores[store] = new StoreRun(frame.keys.length);
+      if (schema.shape.isWindowed(store)) {
+        sendWindows(store, stores[store].others);
+      }
     }
     return stores[store];
+  }
+
+  // Rows that exist were sent, if the store came along; a window that an item names and that was not sent is absent then.
+  private void sendWindows(int store, Map<Bytes, Slot> rows) {
+    boolean isSession = schema.stores.get(store).type().equals("Session");
+    for (BatchItem item : frame.items) {
+      if (item.kind == BatchItem.CLOSING && item.store == store) {
+        know(rows, RowKeys.window(frame.keys[item.keyIndex], item.span.start()), item.value);
+      }
+      for (BatchItem.OpenWindow open : item.windows) {
+        if (open.store() == store && !isSession && frame.windowRows[store] != null) {
+          know(rows, RowKeys.window(frame.keys[item.keyIndex], open.span().start()), null);
+        }
+      }
+    }
+    for (int key = 0; frame.windowRows[store] != null && key < frame.keys.length; key++) {
+      for (BatchFrame.WindowRow row : frame.windowRows[store].get(key)) {
+        Bytes of = isSession ? RowKeys.session(frame.keys[key], row.span().start(), row.span().end())
+            : RowKeys.window(frame.keys[key], row.span().start());
+        know(rows, of, row.value());
+      }
+    }
+  }
+
+  private static void know(Map<Bytes, Slot> rows, Bytes row, Bytes value) {
+    Slot slot = rows.computeIfAbsent(row, one -> new Slot());
+    slot.known = value != FrameReader.NOT_PREFETCHED;
+    slot.value = slot.known ? value : null;
+  }
+
+  /** Stages a timer. */
+  void stageTimer(StagedTimer timer) {
+    timers.add(timer);
+    touchedTimers.add(timer.known());
+    staged += timer.key.length + timer.id.name().length() + TIMER_OVERHEAD;
+    elements++;
   }
 
   /** Stages a write; a null value deletes. */
@@ -346,7 +412,7 @@ final class BatchRun {
 
   /** RESULT: the last write of each key, and the outputs. */
   byte[] result(int done, int outputSize, Failures.Failure failure) {
-    FrameWriter w = Frames.begin(Kind.RESULT, 5).uint64(frame.seq).int64(done);
+    FrameWriter w = Frames.begin(Kind.RESULT, timers.isEmpty() ? 5 : 6).uint64(frame.seq).int64(done);
     if (failure == null) {
       w.nil();
     } else {
@@ -372,7 +438,21 @@ final class BatchRun {
       }
     }
     w.list(outputCount);
-    return (outputSize == 0 ? w : w.raw(outputs.toBytes(), outputSize)).toBytes();
+    if (outputSize > 0) {
+      w.raw(outputs.toBytes(), outputSize);
+    }
+    if (!timers.isEmpty()) {
+      w.list(timers.size());
+      for (StagedTimer timer : timers) {
+        w.list(4).bin(timer.key).int64(timer.id.clock()).text(timer.id.name());
+        if (timer.time == null) {
+          w.nil();
+        } else {
+          w.int64(timer.time);
+        }
+      }
+    }
+    return w.toBytes();
   }
 
   /** Ends a batch that no longer counts; the sidecar drops it. */

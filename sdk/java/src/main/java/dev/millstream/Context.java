@@ -1,19 +1,25 @@
 package dev.millstream;
 
-import dev.millstream.internal.BatchFrame.Item;
+import dev.millstream.internal.BatchItem;
+import dev.millstream.internal.BatchItem.OpenWindow;
 import dev.millstream.internal.Bytes;
 import java.text.MessageFormat;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.OptionalLong;
 import java.util.ResourceBundle;
+import java.util.function.Function;
 
 /**
  * Belongs to one call of a handler or hook: while it runs, and on its thread. Stores and outputs take it to know what is being handled.
  */
 public final class Context {
   final BatchRun batch;
-  final Item item; // null in a hook
+  final BatchItem item; // null in a hook
   final int index;
   private final Thread thread = Thread.currentThread();
+  private final Map<Integer, OpenSession<?, ?>> sessions = new HashMap<>(0); // that the handler looked at, by store
   private boolean over;
 
   Context(BatchRun batch, int index) {
@@ -22,9 +28,16 @@ public final class Context {
     this.index = index;
   }
 
-  /** The input's name in the manifest; in a hook, which has none, "(begin)" or "(finalize)". */
+  /** The input's name in the manifest; "(begin)", "(finalize)", "(timer)" or "(closing)" in a function that is not called for a record. */
   public String input() {
-    return item == null ? "(" + batch.hook.name() + ")" : batch.schema.inputs.get(item.input).name();
+    if (item == null) {
+      return "(" + batch.hook.name() + ")";
+    }
+    return switch (item.kind) {
+      case BatchItem.TIMER -> "(timer)";
+      case BatchItem.CLOSING -> "(closing)";
+      default -> batch.schema.inputs.get(item.input).name();
+    };
   }
 
   /** The number of the task, which is the partition of every input. */
@@ -85,6 +98,30 @@ public final class Context {
 
   void end() {
     over = true;
+  }
+
+  /** The session of the record in a store, the same object for every call; null if the record is late. */
+  OpenSession<?, ?> session(int store, Function<OpenWindow, OpenSession<?, ?>> maker) {
+    OpenSession<?, ?> known = sessions.get(store);
+    for (OpenWindow window : item == null ? List.<OpenWindow>of() : item.windows) {
+      if (known == null && window.store() == store) {
+        known = maker.apply(window);
+        sessions.put(store, known);
+      }
+    }
+    return known;
+  }
+
+  /** After the handler: sessions that it did not write keep what they had. */
+  void finishSessions() {
+    if (item == null) {
+      return;
+    }
+    for (OpenWindow window : item.windows) {
+      if (window.parts() != null) {
+        session(window.store(), open -> batch.schema.sessionStore(open.store()).open(this, open)).finish();
+      }
+    }
   }
 
   private record PlacedLogger(System.Logger logger, String place) implements System.Logger {

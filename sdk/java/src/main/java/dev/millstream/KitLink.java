@@ -9,7 +9,7 @@ import java.util.NavigableMap;
 import java.util.TreeMap;
 
 /** Answers a test kit's batches from committed state and the batch's own writes. */
-final class KitLink implements Link {
+class KitLink implements Link {
   /** Rows per page of a scan: few, so that tests meet paging. */
   private static final int PAGE = 3;
 

@@ -1,5 +1,6 @@
 package dev.millstream;
 
+import dev.millstream.internal.BatchItem;
 import dev.millstream.internal.Kind;
 import dev.millstream.internal.WelcomeFrame;
 import dev.millstream.internal.WelcomeFrame.Port;
@@ -14,6 +15,8 @@ import java.util.Set;
 final class Schema {
   record Input(String name, String topic, Registered<?, ?> registered) {}
 
+  private static final Set<String> TYPES = Set.of("KeyValue", "Window", "Session");
+
   final String processor;
   final long session;
   final List<Input> inputs = new ArrayList<>();
@@ -25,6 +28,9 @@ final class Schema {
   final Map<String, Integer> joinIds;
   final Map<String, Integer> lookupIds;
   final Set<String> capabilities;
+  final boolean timers;
+  final BatchItem.Shape shape;
+  private final App app;
   final int frameCap;
   final long deadlineMillis;
   final long minTimestamp;
@@ -37,7 +43,7 @@ final class Schema {
           + Kind.MAX_VERSION + "; use a matching version of dev.millstream:millstream");
     }
     for (Port store : w.stores) {
-      if (!store.type().equals("KeyValue")) {
+      if (!TYPES.contains(store.type())) {
         throw new ConfigException("store \"" + store.name() + "\" has type " + store.type() + ": not supported yet by the Java SDK");
       }
     }
@@ -54,10 +60,57 @@ final class Schema {
     joinIds = ids(w.joins, stores.size());
     lookupIds = ids(w.lookups, stores.size() + w.joins.size());
     capabilities = Set.copyOf(w.capabilities);
-    join(w.inputs, app);
+    timers = w.timers;
+    this.app = app;
+    join(w.inputs);
+    checkDue();
+    shape = new BatchItem.Shape(inputs.size(), stores.stream().map(Port::type).toList(), readable(), timers);
   }
 
-  private void join(List<Port> ports, App app) {
+  /** The program's handle on a store of sessions; one that cannot merge if it has none. */
+  SessionStore<?, ?> sessionStore(int id) {
+    String name = stores.get(id).name();
+    SessionStore<?, ?> known = app.sessions.get(name);
+    return known != null ? known : SessionStore.of(name, Codecs.BYTES, Codecs.BYTES);
+  }
+
+  App.DueHandler due(BatchItem item) {
+    if (item.kind == BatchItem.TIMER) {
+      App.DueHandler handler = app.timers.get(new Timers.Id(item.clock, item.name));
+      if (handler == null) {
+        throw new UndeclaredException("timer \"" + item.name + "\" is due and nobody handles it; add app.onTimer(...)");
+      }
+      return handler;
+    }
+    App.DueHandler handler = app.closings.get(stores.get(item.store).name());
+    if (handler == null) {
+      throw new UndeclaredException("a window of store \"" + stores.get(item.store).name() + "\" closes and nobody handles it; add "
+          + "app.onClose(...)");
+    }
+    return handler;
+  }
+
+  private void checkDue() {
+    if (!app.timers.isEmpty() && !timers) {
+      throw new ConfigException("the program handles timers (" + listed(app.timers.keySet().stream().map(Timers.Id::name).toList())
+          + "), and the manifest has none; add timers: {} under spec");
+    }
+    List<String> closing = stores.stream().filter(Port::isFinal).map(Port::name).toList();
+    for (String name : app.closings.keySet()) {
+      if (!closing.contains(name)) {
+        throw new ConfigException("app.onClose of store \"" + name + "\", which does not give its windows when they close; set emit: Final in "
+            + "its window. Stores that do: " + listed(closing));
+      }
+    }
+    for (String name : closing) {
+      if (!app.closings.containsKey(name)) {
+        throw new ConfigException("store \"" + name + "\" gives its windows when they close (emit: Final), and the program does not take "
+            + "them; add app.onClose(...)");
+      }
+    }
+  }
+
+  private void join(List<Port> ports) {
     List<String> declared = names(ports);
     for (String name : app.inputs()) {
       if (!declared.contains(name)) {
@@ -76,7 +129,8 @@ final class Schema {
   }
 
   private List<Port> limited(List<Port> ports) {
-    return ports.stream().map(port -> port.max() > 0 ? port : new Port(port.name(), port.topic(), port.type(), frameCap)).toList();
+    return ports.stream().map(port -> port.max() > 0 ? port
+        : new Port(port.name(), port.topic(), port.type(), frameCap, port.size(), port.isFinal())).toList();
   }
 
   private static Map<String, Integer> ids(List<Port> ports, int first) {

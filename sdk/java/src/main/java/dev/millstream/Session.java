@@ -222,7 +222,7 @@ final class Session implements Link {
     long kind = r.uint64("kind");
     switch ((int) Math.min(kind, Integer.MAX_VALUE)) {
       case Kind.BATCH -> {
-        BatchFrame frame = BatchFrame.read(r, fields, schema.readable(), schema.inputs.size());
+        BatchFrame frame = BatchFrame.read(r, fields, schema.shape);
         r.end();
         take(new BatchRun(schema, this, frame));
       }
@@ -276,7 +276,7 @@ final class Session implements Link {
   // -- hooks
 
   private void agreed(String hook, int fields, int least) {
-    if (!schema.capabilities.contains(hook) || !running.app.capabilities().contains(hook)) {
+    if (schema == null || !schema.capabilities.contains(hook) || !running.app.capabilities().contains(hook)) {
       throw FrameReader.bad("a frame for the hook " + hook + ", which HELLO and WELCOME did not agree upon");
     }
     if (fields < least) {

@@ -2,6 +2,8 @@ package dev.millstream;
 
 import dev.millstream.BatchRun.Slot;
 import dev.millstream.internal.Bytes;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 
@@ -15,13 +17,17 @@ import java.util.Objects;
  * @param <V> its values
  */
 public final class Store<K, V> extends Table<K, V> {
-  private Store(String name, Codec<K> key, Codec<V> value) {
+  private final String type;
+
+  /** Of a type; those of windows and sessions are behind handles of their own. */
+  Store(String name, Codec<K> key, Codec<V> value, String type) {
     super(name, key, value);
+    this.type = type;
   }
 
   /** Makes a handle. */
   public static <K, V> Store<K, V> of(String name, Codec<K> key, Codec<V> value) {
-    return new Store<>(name, key, value);
+    return new Store<>(name, key, value, "KeyValue");
   }
 
   @Override
@@ -32,6 +38,40 @@ public final class Store<K, V> extends Table<K, V> {
   @Override
   Map<String, Integer> ids(Schema schema) {
     return schema.storeIds;
+  }
+
+  @Override
+  void checkUse(Schema schema, int id) {
+    String declared = schema.stores.get(id).type();
+    if (!declared.equals(type)) {
+      throw new UndeclaredException(place() + " has type " + declared + ": use a "
+          + (declared.equals("KeyValue") ? "" : declared) + "Store for it");
+    }
+  }
+
+  /** The value of a row, whose key is not one of records. */
+  V readRow(Context ctx, Bytes row) {
+    int id = id(ctx);
+    return read(ctx, id, ctx.batch.slot(id, row), row);
+  }
+
+  void writeRow(Context ctx, Bytes row, V value) {
+    int id = id(ctx);
+    write(ctx, id, ctx.batch.slot(id, row), row, value);
+  }
+
+  void writeRawRow(Context ctx, Bytes row, Bytes value) {
+    int id = id(ctx);
+    ctx.batch.write(ctx, id, ctx.batch.slot(id, row), row, value);
+  }
+
+  /** The bytes of rows, null for those that are absent. */
+  List<Bytes> rawRows(Context ctx, List<Bytes> rows) {
+    int id = id(ctx);
+    ctx.batch.fetch(id, rows.stream().filter(row -> !ctx.batch.slot(id, row).known).toList());
+    List<Bytes> values = new ArrayList<>(rows.size());
+    rows.forEach(row -> values.add(ctx.batch.slot(id, row).value));
+    return values;
   }
 
   /** Writes the value of the record's own key. */

@@ -44,6 +44,9 @@ public abstract class Table<K, V> {
   /** Ids by name. */
   abstract Map<String, Integer> ids(Schema schema);
 
+  /** Whether it is what the handle takes it for. */
+  void checkUse(Schema schema, int id) {}
+
   final String place() {
     return what() + " \"" + name + "\"";
   }
@@ -174,6 +177,7 @@ public abstract class Table<K, V> {
       if (id == null) {
         throw new UndeclaredException(what(), name, ids(ctx.batch.schema).keySet());
       }
+      checkUse(ctx.batch.schema, id);
       bound = binding = new Binding(ctx.batch.schema, id);
     }
     return binding.id();
@@ -204,14 +208,14 @@ public abstract class Table<K, V> {
     }
   }
 
-  private V read(Context ctx, int id, Slot slot, Bytes key) {
+  final V read(Context ctx, int id, Slot slot, Bytes key) {
     if (!slot.known) {
       ctx.batch.fetch(id, List.of(key));
     }
     return slot.value == null ? null : decode(key, slot.value);
   }
 
-  private K decodeKey(Bytes raw) {
+  final K decodeKey(Bytes raw) {
     try {
       return keyCodec.decode(raw.array, raw.offset, raw.length);
     } catch (RuntimeException e) {

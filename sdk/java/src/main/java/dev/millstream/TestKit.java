@@ -1,6 +1,9 @@
 package dev.millstream;
 
 import dev.millstream.internal.BatchFrame;
+import dev.millstream.internal.BatchItem;
+import dev.millstream.internal.BatchItem.OpenWindow;
+import dev.millstream.internal.BatchItem.Span;
 import dev.millstream.internal.Bytes;
 import dev.millstream.internal.FrameReader;
 import dev.millstream.internal.FrameWriter;
@@ -16,6 +19,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
 
 /**
@@ -47,6 +51,7 @@ public final class TestKit {
   private final Map<Gathered<?>, Object> gathered = new HashMap<>();
   private List<TestRecord> looping = new ArrayList<>(); // sent to the loop and not handled yet
   private final List<RecordFailedException> failures = new ArrayList<>();
+  private final KitTime time;
   private long now = START;
   private long seq;
 
@@ -62,7 +67,8 @@ public final class TestKit {
     welcome.processor = "test";
     welcome.inputs = ports(app.inputs());
     welcome.outputs = ports(builder.outputs);
-    welcome.stores = ports(builder.stores);
+    welcome.stores = builder.stores.stream().map(name -> storePort(name, builder.rules(name))).toList();
+    welcome.timers = !app.timers.isEmpty();
     welcome.joins = ports(builder.joins);
     welcome.lookups = ports(builder.lookups);
     welcome.capabilities = app.capabilities();
@@ -73,6 +79,11 @@ public final class TestKit {
     }
     builder.outputs.forEach(output -> emitted.add(new ArrayList<>()));
     offsets = new long[app.inputs().size()];
+    time = new KitTime(builder.stores.stream().map(builder::rules).toList(), rows, offsets.length, builder.lateness.toMillis());
+  }
+
+  private static Port storePort(String name, KitTime.Rules rules) {
+    return new Port(name, name, rules.type(), MAX_BYTES, rules.size(), rules.isFinal());
   }
 
   private static List<Port> ports(List<String> names) {
@@ -91,6 +102,8 @@ public final class TestKit {
     private final List<String> outputs = new ArrayList<>();
     private final List<String> joins = new ArrayList<>();
     private final List<String> lookups = new ArrayList<>();
+    private final Map<String, KitTime.Rules> rules = new HashMap<>();
+    private Duration lateness = Duration.ZERO;
     private int task;
     private boolean prefetch = true;
 
@@ -101,6 +114,42 @@ public final class TestKit {
     /** Declares stores. */
     public Builder stores(Store<?, ?>... handles) {
       Arrays.stream(handles).map(Store::name).forEach(stores::add);
+      return this;
+    }
+
+    private KitTime.Rules rules(String store) {
+      return rules.getOrDefault(store, KitTime.Rules.KEY_VALUE);
+    }
+
+    /** Declares a store of windows that do not overlap. They are given when they close if the app has {@link App#onClose} for them. */
+    public Builder windows(WindowStore<?, ?> store, Duration size, Duration grace) {
+      return windows(store, size, size, grace);
+    }
+
+    /** Declares a store of windows, one beginning at every {@code advance}. */
+    public Builder windows(WindowStore<?, ?> store, Duration size, Duration advance, Duration grace) {
+      if (advance.toMillis() <= 0 || advance.compareTo(size) > 0) {
+        throw new ConfigException("store \"" + store.name() + "\": a window needs a size above 0 and an advance of at most that");
+      }
+      stores.add(store.name());
+      rules.put(store.name(), new KitTime.Rules("Window", size.toMillis(), advance.toMillis(), grace.toMillis(),
+          app.closings.containsKey(store.name())));
+      return this;
+    }
+
+    /** Declares a store of sessions. */
+    public Builder sessions(SessionStore<?, ?> store, Duration gap, Duration grace) {
+      if (gap.toMillis() <= 0) {
+        throw new ConfigException("store \"" + store.name() + "\": a session needs a gap above 0");
+      }
+      stores.add(store.name());
+      rules.put(store.name(), new KitTime.Rules("Session", gap.toMillis(), 0, grace.toMillis(), false));
+      return this;
+    }
+
+    /** How much later than others a record may come: event time stays so far behind the latest record. None by default. */
+    public Builder lateness(Duration most) {
+      lateness = most;
       return this;
     }
 
@@ -182,8 +231,9 @@ public final class TestKit {
     hook("begin", app.begin);
     List<TestRecord> left = records;
     while (!left.isEmpty()) {
-      int done = feedSome(input, left);
+      int done = feedSome(input, isTimed() ? left.subList(0, 1) : left);
       left = left.subList(done, left.size()); // all, or as many as fit one RESULT
+      deliver();
     }
     hook("finalize", app.finalizing);
     if (app.committed != null) {
@@ -196,28 +246,75 @@ public final class TestKit {
     if (hook != null) {
       BatchFrame frame = BatchFrame.empty(++seq, task, rows.size());
       BatchRun run = new BatchRun(schema, new KitLink(rows, gathered), frame, new BatchRun.HookCall(name, hook));
-      apply(new FrameReader(run.run()));
+      apply(run);
       if (run.problem() != null) {
         throw new MillstreamException("the hook for " + name + " failed: " + Failures.of(run.problem()).message(), run.problem());
       }
     }
   }
 
+  // What a record makes due comes before the next record then.
+  private boolean isTimed() {
+    return !app.timers.isEmpty() || schema.stores.stream().anyMatch(store -> !store.type().equals("KeyValue"));
+  }
+
   private int feedSome(int input, List<TestRecord> records) {
-    FrameReader r = new FrameReader(batch(input, records));
-    int fields = r.fields("frame", 1) - 1;
-    r.uint64("kind");
-    BatchRun run = new BatchRun(schema, new KitLink(rows, gathered), BatchFrame.read(r, fields, rows.size(), offsets.length));
-    int done = apply(new FrameReader(run.run()));
+    List<OpenWindow> windows = List.of();
+    if (isTimed()) {
+      TestRecord record = records.get(0);
+      long timestamp = record.timestamp == null ? now : record.timestamp;
+      time.advance(input, timestamp);
+      windows = time.open(encode(registered(input).key(), record.key), timestamp);
+      if (windows == null) { // late: dropped
+        offsets[input]++;
+        return 1;
+      }
+    }
+    BatchRun run = run(batch(input, records, windows));
+    int done = apply(run);
     offsets[input] += done;
     if (run.problem() != null) {
-      Failures.Failure told = Failures.of(run.problem());
-      var failed = new RecordFailedException(app.inputs().get(input), offsets[input]++, told.type(), told.error(), told.message(),
-          told.retriable(), run.problem());
-      failures.add(failed);
-      throw failed;
+      throw failed(app.inputs().get(input), offsets[input]++, run.problem());
+    }
+    if (!windows.isEmpty()) {
+      time.done(run.frame.keys[0], windows);
     }
     return done;
+  }
+
+  private RecordFailedException failed(String input, long offset, Throwable problem) {
+    Failures.Failure told = Failures.of(problem);
+    var failed = new RecordFailedException(input, offset, told.type(), told.error(), told.message(), told.retriable(), problem);
+    failures.add(failed);
+    return failed;
+  }
+
+  // Timers and closings that are due, until there are none. A handler may make more due.
+  private void deliver() {
+    for (int rounds = 0;; rounds++) {
+      time.sweep();
+      List<KitTime.Due> due = time.due(now);
+      if (due.isEmpty()) {
+        return;
+      }
+      if (rounds == MAX_ROUNDS) {
+        throw new MillstreamException("timers make timers due " + MAX_ROUNDS + " times: they do not end");
+      }
+      KitTime.Due first = due.get(0);
+      time.handled(first);
+      BatchRun run = run(dueBatch(first));
+      apply(run);
+      if (run.problem() != null) {
+        throw failed(first.timer() != null ? first.timer().name() : schema.stores.get(first.store()).name(), -1, run.problem());
+      }
+    }
+  }
+
+  private BatchRun run(byte[] batch) {
+    FrameReader r = new FrameReader(batch);
+    int fields = r.fields("frame", 1) - 1;
+    r.uint64("kind");
+    return new BatchRun(schema, new KitLink(rows, gathered), BatchFrame.read(r, fields, schema.shape));
   }
 
   /** The timestamp, in milliseconds since 1970, of records that are fed without one. */
@@ -225,9 +322,10 @@ public final class TestKit {
     return now;
   }
 
-  /** Moves {@link #now}. */
-  public void advance(Duration time) {
-    now += time.toMillis();
+  /** Moves {@link #now}, and delivers timers of the wall clock that it makes due. Event time only moves with records. */
+  public void advance(Duration by) {
+    now += by.toMillis();
+    deliver();
   }
 
   /** Prepares a test: a store's state, or what the topic of a join or lookup says. */
@@ -268,7 +366,28 @@ public final class TestKit {
     return taken;
   }
 
-  /** The records whose handlers failed. */
+  /** The values of a key's windows that exist, by their start. */
+  public <K, V> Map<Long, V> windows(WindowStore<K, V> store, K key) {
+    Map<Long, V> found = new TreeMap<>();
+    time.rowsOf(schema.storeIds.get(store.name()), store.rows.encodeKey(key)).forEach((span, raw) ->
+        found.put(span.start(), decode(store.rows.valueCodec, raw)));
+    return found;
+  }
+
+  /** The values of a key's sessions that exist, by their start; null for one without a value. */
+  public <K, V> Map<Long, V> sessions(SessionStore<K, V> store, K key) {
+    Map<Long, V> found = new TreeMap<>();
+    time.rowsOf(schema.storeIds.get(store.name()), store.rows.encodeKey(key)).forEach((span, raw) ->
+        found.put(span.start(), raw.length == 0 ? null : decode(store.rows.valueCodec, raw)));
+    return found;
+  }
+
+  /** How many records were late for all their windows. */
+  public int late() {
+    return time.late();
+  }
+
+  /** The records, timers and windows whose handlers failed. */
   public List<RecordFailedException> failures() {
     return List.copyOf(failures);
   }
@@ -296,13 +415,17 @@ public final class TestKit {
 
   // -- the sidecar's part
 
-  private byte[] batch(int input, List<TestRecord> records) {
-    Registered<?, ?> registered = app.handlers.get(app.inputs().get(input));
+  private Registered<?, ?> registered(int input) {
+    return app.handlers.get(app.inputs().get(input));
+  }
+
+  private byte[] batch(int input, List<TestRecord> records, List<OpenWindow> windows) {
+    Registered<?, ?> registered = registered(input);
     Map<Bytes, Integer> keys = new LinkedHashMap<>();
     FrameWriter items = new FrameWriter();
     for (int n = 0; n < records.size(); n++) {
       TestRecord record = records.get(n);
-      items.list(8).int64(0).int64(input).int64(offsets[input] + n).int64(record.timestamp == null ? now : record.timestamp);
+      items.list(windows.isEmpty() ? 8 : 9).int64(0).int64(input).int64(offsets[input] + n).int64(record.timestamp == null ? now : record.timestamp);
       Bytes key = encode(registered.key(), record.key);
       if (key == null) {
         items.nil();
@@ -313,20 +436,60 @@ public final class TestKit {
       items.maybeBin(encode(registered.value(), record.value));
       Output.writeHeaders(items, record.headers);
       items.int64(1);
+      if (!windows.isEmpty()) {
+        writeWindows(items, windows);
+      }
     }
+    return batch(keys.keySet(), records.size(), items);
+  }
+
+  private static void writeWindows(FrameWriter w, List<OpenWindow> windows) {
+    w.list(windows.size());
+    for (OpenWindow window : windows) {
+      w.list(window.parts() == null ? 3 : 4).int64(window.store()).int64(window.span().start()).int64(window.span().end());
+      if (window.parts() != null) {
+        w.list(window.parts().size());
+        window.parts().forEach(part -> w.list(2).int64(part.start()).int64(part.end()));
+      }
+    }
+  }
+
+  private byte[] dueBatch(KitTime.Due due) {
+    FrameWriter items = new FrameWriter();
+    if (due.timer() != null) {
+      items.list(6).int64(BatchItem.TIMER).int64(0).int64(due.timer().clock()).text(due.timer().name()).int64(due.time()).int64(1);
+    } else {
+      items.list(7).int64(BatchItem.CLOSING).int64(due.store()).int64(0).int64(due.span().start()).int64(due.span().end());
+      items.maybeBin(time.valueOf(due)).int64(1);
+    }
+    return batch(Set.of(due.key()), 1, items);
+  }
+
+  private byte[] batch(Set<Bytes> keys, int count, FrameWriter items) {
     FrameWriter w = Frames.begin(Kind.BATCH, 7).uint64(++seq).int64(task).int64(0).list(keys.size());
-    keys.keySet().forEach(w::bin);
+    keys.forEach(w::bin);
     byte[] encoded = items.toBytes();
-    w.list(records.size()).raw(encoded, encoded.length);
+    w.list(count).raw(encoded, encoded.length);
     int sent = prefetch ? rows.size() - schema.lookupIds.size() : 0; // lookups are always asked for
     w.map(sent);
     for (int store = 0; store < sent; store++) {
       w.int64(store).list(keys.size());
-      for (Bytes key : keys.keySet()) {
-        w.maybeBin(rows.get(store).get(key));
+      for (Bytes key : keys) {
+        if (time.isWindowed(store)) {
+          Map<Span, Bytes> kept = time.rowsOf(store, key);
+          w.list(kept.size());
+          kept.forEach((span, value) -> w.list(3).int64(span.start()).int64(span.end()).bin(value));
+        } else {
+          w.maybeBin(rows.get(store).get(key));
+        }
       }
     }
-    return w.nil().toBytes();
+    if (time.now() == null) {
+      w.nil();
+    } else {
+      w.int64(time.now());
+    }
+    return w.toBytes();
   }
 
   @SuppressWarnings("unchecked") // a value of another type is the test's mistake, and says so
@@ -341,9 +504,10 @@ public final class TestKit {
     }
   }
 
-  /** Reads a RESULT; how many items are done. */
-  private int apply(FrameReader r) {
-    r.fields("RESULT", 6);
+  /** Runs a batch and does what its RESULT says; how many items are done. */
+  private int apply(BatchRun run) {
+    FrameReader r = new FrameReader(run.run());
+    int all = r.fields("RESULT", 6);
     r.uint64("kind");
     r.uint64("seq");
     int done = r.int32("done");
@@ -380,6 +544,12 @@ public final class TestKit {
         headers.forEach(back::header);
         looping.add(back);
       }
+    }
+    for (int count = r.more(all - 6) ? r.list("timers") : 0; count > 0; count--) {
+      r.fields("timer", 4);
+      Bytes key = r.bytes("key");
+      Timers.Id id = new Timers.Id(r.int32("clock"), r.text("name"));
+      time.set(key, id, r.isNil() ? null : (Long) r.int64("time"));
     }
     r.end();
     return done;

@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millstream.internal.BatchFrame;
+import dev.millstream.internal.BatchItem;
 import dev.millstream.internal.Bytes;
 import dev.millstream.internal.FrameReader;
 import dev.millstream.internal.FrameWriter;
@@ -37,6 +38,7 @@ class GoldenFramesTest {
   private static final HexFormat HEX = HexFormat.of();
   /** More inputs and stores than any golden frame speaks of. */
   private static final int PORTS = 8;
+  private static final BatchItem.Shape SHAPE = SessionTest.schema(PORTS).shape;
 
   private static final Session OFFLINE = SessionTest.offline();
 
@@ -66,7 +68,7 @@ class GoldenFramesTest {
     long kind = r.uint64("kind");
     switch ((int) Math.min(kind, Integer.MAX_VALUE)) {
       case Kind.BATCH -> {
-        BatchFrame.read(r, fields, PORTS, PORTS);
+        BatchFrame.read(r, fields, SHAPE);
         r.end();
       }
       case Kind.WELCOME -> {
@@ -104,7 +106,7 @@ class GoldenFramesTest {
     ArrayNode keys = shown.putArray("keys");
     Stream.of(b.keys).map(GoldenFramesTest::shown).forEach(keys::add);
     ArrayNode items = shown.putArray("items");
-    for (BatchFrame.Item item : b.items) {
+    for (BatchItem item : b.items) {
       ObjectNode one = items.addObject().put("input", item.input).put("offset", item.offset).put("timestamp", item.timestamp);
       one.put("keyIndex", item.keyIndex < 0 ? null : (Integer) item.keyIndex);
       one.set("value", shown(item.value));
@@ -137,7 +139,7 @@ class GoldenFramesTest {
       if (message.get("kind").asText().equals("BATCH")) {
         batches++;
         // As text, so that 1 as int and as long are the same.
-        assertEquals(JSON.writeValueAsString(message), JSON.writeValueAsString(shown(BatchFrame.read(r, fields, PORTS, PORTS))), frame.getKey());
+        assertEquals(JSON.writeValueAsString(message), JSON.writeValueAsString(shown(BatchFrame.read(r, fields, SHAPE))), frame.getKey());
       } else if (message.get("kind").asText().equals("WELCOME")) {
         WelcomeFrame welcome = WelcomeFrame.read(r);
         assertEquals(message.get("processor").asText(), welcome.processor);
@@ -199,11 +201,7 @@ class GoldenFramesTest {
   }
 
   private static byte[] encodeResult(JsonNode m) {
-    BatchFrame frame = new BatchFrame();
-    frame.seq = number(m.get("seq"));
-    frame.keys = new Bytes[0];
-    frame.items = new BatchFrame.Item[0];
-    frame.state = new Bytes[PORTS][];
+    BatchFrame frame = BatchFrame.empty(number(m.get("seq")), 0, PORTS);
     BatchRun run = new BatchRun(SessionTest.schema(PORTS), new KitLink(List.of(), Map.of()), frame);
     for (int store = 0; store < PORTS; store++) {
       for (JsonNode op : m.get("ops").path(String.valueOf(store))) {

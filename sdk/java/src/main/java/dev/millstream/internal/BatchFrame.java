@@ -5,29 +5,18 @@ import java.util.List;
 
 /** A BATCH, decoded: its byte strings are views of the frame. */
 public final class BatchFrame {
-  private static final int ITEM_RECORD = 0;
-
-  /** A record of the batch. */
-  public static final class Item {
-    public int input;
-    /** An index in `keys`; -1 is a record without a key. */
-    public int keyIndex;
-    public int attempt = 1;
-    public long offset;
-    public long timestamp;
-    /** null for a tombstone. */
-    public Bytes value;
-    /** Checked, but read only when asked for; null for none. */
-    public Bytes headers;
-  }
+  /** A row of a windowed store that exists; the value as in {@link FrameReader#state}. */
+  public record WindowRow(BatchItem.Span span, Bytes value) {}
 
   public long seq;
   public int task;
   public long flags;
   public Bytes[] keys;
-  public Item[] items;
+  public BatchItem[] items;
   /** By store, then aligned with `keys`; null where the store did not come along. See {@link FrameReader#state}. */
   public Bytes[][] state;
+  /** The same for windowed stores: the rows of each key that were sent along. */
+  public List<List<WindowRow>>[] windowRows;
   /** null before the first record counts. */
   public Long watermark;
 
@@ -37,8 +26,9 @@ public final class BatchFrame {
     b.seq = seq;
     b.task = task;
     b.keys = new Bytes[0];
-    b.items = new Item[0];
+    b.items = new BatchItem[0];
     b.state = new Bytes[stores][];
+    b.windowRows = rows(stores);
     return b;
   }
 
@@ -47,7 +37,7 @@ public final class BatchFrame {
   }
 
   /** Reads what follows the kind, and checks it against what WELCOME declared. */
-  public static BatchFrame read(FrameReader r, int fields, int stores, int inputs) {
+  public static BatchFrame read(FrameReader r, int fields, BatchItem.Shape shape) {
     if (fields < 6) {
       throw FrameReader.bad("BATCH has " + fields + " fields, at least 6 are needed");
     }
@@ -59,13 +49,14 @@ public final class BatchFrame {
     for (int at = 0; at < b.keys.length; at++) {
       b.keys[at] = r.bytes("BATCH key");
     }
-    b.items = new Item[r.list("BATCH items")];
+    b.items = new BatchItem[r.list("BATCH items")];
     for (int at = 0; at < b.items.length; at++) {
-      b.items[at] = readItem(r, b.keys.length, inputs);
+      b.items[at] = BatchItem.read(r, b.keys.length, shape);
     }
-    b.state = new Bytes[stores][];
+    b.state = new Bytes[shape.readable()][];
+    b.windowRows = rows(shape.readable());
     for (int count = r.map("BATCH state"); count > 0; count--) {
-      readState(r, b);
+      b.readState(r, shape);
     }
     int left = fields - 6;
     if (r.more(left)) {
@@ -75,66 +66,43 @@ public final class BatchFrame {
     return b;
   }
 
-  private static void readState(FrameReader r, BatchFrame b) {
+  @SuppressWarnings({"unchecked", "rawtypes"}) // an array of a generic type cannot be made otherwise
+  private static List<List<WindowRow>>[] rows(int stores) {
+    return new List[stores];
+  }
+
+  private void readState(FrameReader r, BatchItem.Shape shape) {
     int store = r.int32("BATCH state");
-    if (store >= b.state.length) {
-      throw FrameReader.bad("BATCH has state of store " + store + ", there are " + b.state.length);
+    if (store >= state.length) {
+      throw FrameReader.bad("BATCH has state of store " + store + ", there are " + state.length);
     }
-    Bytes[] column = new Bytes[r.list("BATCH state")];
-    if (column.length != b.keys.length || b.state[store] != null) {
+    int count = r.list("BATCH state");
+    if (count != keys.length || state[store] != null || windowRows[store] != null) {
       throw FrameReader.bad("BATCH: the state of store " + store + " is not aligned with its keys");
     }
-    for (int at = 0; at < column.length; at++) {
-      column[at] = r.state("BATCH state");
+    if (shape.isWindowed(store)) {
+      windowRows[store] = new ArrayList<>(count);
+      for (; count > 0; count--) {
+        windowRows[store].add(readRows(r));
+      }
+      return;
     }
-    b.state[store] = column;
+    state[store] = new Bytes[count];
+    for (int at = 0; at < count; at++) {
+      state[store][at] = r.state("BATCH state");
+    }
   }
 
-  private static Item readItem(FrameReader r, int keys, int inputs) {
-    int count = r.fields("BATCH item", 1);
-    long kind = r.int64("BATCH item");
-    if (kind != ITEM_RECORD) {
-      throw FrameReader.bad("BATCH has an item of kind " + kind + ", which is not supported yet");
+  private static List<WindowRow> readRows(FrameReader r) {
+    int count = r.list("BATCH windows");
+    List<WindowRow> rows = new ArrayList<>(count);
+    for (; count > 0; count--) {
+      int more = r.fields("BATCH window", 3) - 3;
+      BatchItem.Span span = new BatchItem.Span(r.int64("window start"), r.int64("window end"));
+      rows.add(new WindowRow(span, r.state("window value")));
+      r.skip(more);
     }
-    if (count < 7) {
-      throw FrameReader.bad("BATCH has a record with " + count + " fields, at least 7 are needed");
-    }
-    Item item = new Item();
-    item.input = r.int32("record input");
-    item.offset = r.int64("record offset");
-    item.timestamp = r.int64("record timestamp");
-    item.keyIndex = r.isNil() ? -1 : r.int32("record key index");
-    item.value = r.maybeBytes("record value");
-    int from = r.position();
-    if (!r.isNil()) {
-      skipHeaders(r);
-      item.headers = r.since(from);
-    }
-    int left = count - 7;
-    if (r.more(left)) {
-      item.attempt = r.int32("record attempt");
-    }
-    r.skip(left - 1);
-    if (item.input >= inputs) {
-      throw FrameReader.bad("BATCH names input " + item.input + ", there are " + inputs);
-    }
-    if (item.keyIndex >= keys) {
-      throw FrameReader.bad("BATCH names key " + item.keyIndex + ", it has " + keys);
-    }
-    if (item.offset < 0) {
-      throw FrameReader.bad("BATCH has a record with offset " + item.offset);
-    }
-    return item;
-  }
-
-  // Goes over [[name, value]], checking it.
-  private static void skipHeaders(FrameReader r) {
-    for (int count = r.list("record headers"); count > 0; count--) {
-      int fields = r.fields("record header", 2);
-      r.bytes("header name");
-      r.maybeBytes("header value");
-      r.skip(fields - 2);
-    }
+    return rows;
   }
 
   /** Makes something of a header; the value is null for null. */

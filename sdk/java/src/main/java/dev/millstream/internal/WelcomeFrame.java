@@ -5,8 +5,15 @@ import java.util.List;
 
 /** A WELCOME, decoded. */
 public final class WelcomeFrame {
-  /** An input, output, store, join or lookup that the manifest declares; `max` is 0 where nothing was said. */
-  public record Port(String name, String topic, String type, long max) {}
+  /**
+   * An input, output, store, join or lookup that the manifest declares; `max` is 0 where nothing was said. `size` is that of the windows of
+   * a store; they are given when they close if `isFinal`.
+   */
+  public record Port(String name, String topic, String type, long max, long size, boolean isFinal) {
+    public Port(String name, String topic, String type, long max) {
+      this(name, topic, type, max, 0, false);
+    }
+  }
 
   public long version = -1;
   public long session;
@@ -16,6 +23,7 @@ public final class WelcomeFrame {
   public List<Port> stores = List.of();
   public List<Port> joins = List.of();
   public List<Port> lookups = List.of();
+  public boolean timers;
   public List<String> capabilities = List.of();
   public long frameCap = Kind.DEFAULT_FRAME_CAP;
   public long deadlineMillis = 60_000;
@@ -40,6 +48,7 @@ public final class WelcomeFrame {
         case "stores" -> w.stores = readPorts(r, field);
         case "joins" -> w.joins = readPorts(r, field);
         case "lookups" -> w.lookups = readPorts(r, field);
+        case "timers" -> w.timers = !r.isNil() && r.bool(field);
         case "capabilities" -> w.capabilities = readTexts(r, field);
         case "limits" -> w.readLimits(r);
         default -> r.skip(1);
@@ -80,20 +89,38 @@ public final class WelcomeFrame {
       String topic = "";
       String type = "KeyValue";
       long max = 0;
+      long[] window = {0, 0};
       for (int fields = r.map(what); fields > 0; fields--) {
         switch (r.text(what)) {
           case "name" -> name = r.text(what);
           case "topic" -> topic = r.text(what);
           case "type" -> type = r.text(what);
           case "max_bytes", "max_value_bytes" -> max = r.int64(what);
+          case "window" -> window = readWindow(r);
           default -> r.skip(1);
         }
       }
       if (name.isEmpty()) {
         throw FrameReader.bad("WELCOME: one of the " + what + " has no name");
       }
-      ports.add(new Port(name, topic, type, max));
+      ports.add(new Port(name, topic, type, max, window[0], window[1] != 0));
     }
     return ports;
+  }
+
+  /** Size, and 1 where windows are given when they close. */
+  private static long[] readWindow(FrameReader r) {
+    long[] window = {0, 0};
+    if (r.isNil()) {
+      return window;
+    }
+    for (int fields = r.map("window"); fields > 0; fields--) {
+      switch (r.text("window")) {
+        case "size" -> window[0] = r.int64("size");
+        case "final" -> window[1] = r.bool("final") ? 1 : 0;
+        default -> r.skip(1);
+      }
+    }
+    return window;
   }
 }
