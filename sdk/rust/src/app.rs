@@ -3,6 +3,7 @@
 use crate::codec::{BoxError, Decode, Encode};
 use crate::context::Context;
 use crate::error::{HandlerError, HandlerResult, RunError};
+use crate::hooks::Hooks;
 use crate::record::Record;
 use crate::stop::Stop;
 use crate::time::{Closed, Due};
@@ -29,6 +30,7 @@ pub struct App {
     /// By store.
     closings: Vec<(String, Handler)>,
     merges: Vec<(String, Merge)>,
+    pub(crate) hooks: Hooks,
 }
 
 /// Environment variables that say where the sidecar is, and how long a program told to stop goes on.
@@ -154,6 +156,37 @@ impl App {
             codec.encode(merge(decoded?).borrow(), out)
         };
         self.merges.push((store.name().to_owned(), Arc::new(run)));
+        self
+    }
+
+    /// Has a function called when a transaction begins for a task. What it writes and emits becomes part of it. Transactions then
+    /// hold whole batches, as with [`App::on_finalize`].
+    #[must_use]
+    pub fn on_begin<F>(mut self, hook: F) -> App
+    where
+        F: for<'b> Fn(&mut Context<'b>) -> HandlerResult + Send + Sync + 'static,
+    {
+        self.hooks.begin = Some(Arc::new(hook));
+        self
+    }
+
+    /// Has a function called for a task before a transaction with its records is closed: the place to send what was gathered
+    /// over many of them ([`Gathered`](crate::Gathered)). What it writes and emits becomes part of the transaction; there is no
+    /// record, so state has no default key. An error aborts the transaction; its records come again.
+    #[must_use]
+    pub fn on_finalize<F>(mut self, hook: F) -> App
+    where
+        F: for<'b> Fn(&mut Context<'b>) -> HandlerResult + Send + Sync + 'static,
+    {
+        self.hooks.finalize = Some(Arc::new(hook));
+        self
+    }
+
+    /// Has a function called, with the number of the task, after a transaction with effects of the task was committed: at most
+    /// once for each, and never if the sidecar dies in between. For side effects that may be left out.
+    #[must_use]
+    pub fn on_committed(mut self, hook: impl Fn(i32) + Send + Sync + 'static) -> App {
+        self.hooks.committed = Some(Arc::new(hook));
         self
     }
 

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::record::Header;
 use crate::schema::{Handle, Kind};
+use crate::wire::batch::ItemKind;
 use crate::wire::write;
 
 /// The output of a processor that leads back into it.
@@ -194,7 +195,7 @@ impl<K: Encode, V: Encode> Output<K, V> {
         Ok(())
     }
 
-    /// `None` where the record being handled has no time that an output may have: the sidecar's clock then.
+    /// `None` where there is no record, or it has no time that an output may have: the sidecar's clock then.
     fn timestamp(&self, ctx: &Context<'_>, options: &EmitOptions<'_>) -> Result<Option<i64>, Error> {
         let schema = ctx.run.schema;
         let allowed = schema.min_timestamp..=schema.max_timestamp;
@@ -206,6 +207,7 @@ impl<K: Encode, V: Encode> Output<K, V> {
                 schema.max_timestamp
             ))),
             Some(chosen) => Ok(Some(chosen)),
+            None if ctx.run.item().kind == ItemKind::Hook => Ok(None),
             None => Ok(Some(ctx.run.item().timestamp).filter(|own| allowed.contains(own))),
         }
     }

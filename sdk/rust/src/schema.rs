@@ -2,16 +2,19 @@
 
 use crate::app::{App, Handler, Merge};
 use crate::error::{listed, Error, RunError};
+use crate::hooks::Hooks;
 use crate::wire::batch::{Rows, Shape};
 use crate::wire::welcome::{Port, Welcome};
 use crate::wire::write::Failure;
 use crate::wire::{HELLO_FRAME_CAP, MAX_FRAME_CAP, MAX_VERSION, MIN_VERSION};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Read-only, shared by all batches of a session.
 pub(crate) struct Schema {
     /// Unique in this process, never 0.
-    number: u32,
+    pub(crate) number: u32,
     pub(crate) processor: String,
     pub(crate) session: u64,
     pub(crate) inputs: Vec<InputPort>,
@@ -23,6 +26,7 @@ pub(crate) struct Schema {
     closings: Vec<Option<Handler>>,
     pub(crate) merges: Vec<Option<Merge>>,
     timers: Vec<(String, Handler)>,
+    pub(crate) hooks: Hooks,
     /// How many of them are stores, and stores or joins.
     stores: usize,
     joins_end: usize,
@@ -51,7 +55,6 @@ impl Schema {
         }
         check_time(&welcome, app)?;
         let inputs: Result<Vec<InputPort>, RunError> = welcome.inputs.iter().map(|port| input(port, app)).collect();
-        static NEXT: AtomicU32 = AtomicU32::new(1);
         let frame_cap = usize::try_from(welcome.frame_cap).unwrap_or(0).clamp(HELLO_FRAME_CAP, MAX_FRAME_CAP);
         let stores = welcome.stores.len();
         let joins_end = stores + welcome.joins.len();
@@ -62,7 +65,8 @@ impl Schema {
             closings: store_names().map(|name| app.closing(name?)).collect(),
             merges: store_names().map(|name| app.merge(name?)).collect(),
             timers: app.timers().to_vec(),
-            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            hooks: app.hooks.clone(),
+            number: new_number(),
             inputs: inputs?,
             outputs: limited(welcome.outputs, frame_cap),
             stores,
@@ -93,8 +97,37 @@ fn check_supported(welcome: &Welcome) -> Result<(), RunError> {
     }
 }
 
+static LIVE: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+fn live() -> MutexGuard<'static, BTreeSet<u32>> {
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn new_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    live().insert(number);
+    number
+}
+
+/// Whether a schema of that number is in use.
+pub(crate) fn is_alive(number: u32) -> bool {
+    live().contains(&number)
+}
+
+impl Drop for Schema {
+    fn drop(&mut self) {
+        live().remove(&self.number);
+    }
+}
+
 /// Handlers of timers and of windows that close are for what the manifest declares.
 fn check_time(welcome: &Welcome, app: &App) -> Result<(), RunError> {
+    if let Some(hook) = app.hooks.capabilities().iter().find(|hook| !welcome.capabilities.iter().any(|known| known == *hook)) {
+        return Err(RunError::Config(format!(
+            "the program has a hook for \"{hook}\", which this sidecar does not call; use a later one"
+        )));
+    }
     if let Some((name, _)) = app.timers().first().filter(|_| !welcome.timers) {
         return Err(RunError::Config(format!(
             "the program handles timer \"{name}\", and the manifest has no timers; add \"timers: {{}}\" under spec"

@@ -3,9 +3,10 @@
 //! Batches run on threads of the pool, those of one task one after the other: a batch that was cancelled, but whose handler
 //! has not noticed, holds up the next one of its task and no other.
 
-use crate::app::App;
-use crate::batch::{self, Buffers, Link, Page, Values};
+use crate::app::{App, Handler};
+use crate::batch::{self, Buffers, Link, Page, Task, Values};
 use crate::error::{Error, RunError};
+use crate::panics;
 use crate::pool::Pool;
 use crate::schema::Schema;
 use crate::wire::batch::{Answer, Batch, Content};
@@ -74,8 +75,11 @@ pub(crate) struct Session {
 #[derive(Default)]
 struct State {
     flights: HashMap<u64, Arc<Flight>>,
-    /// By task: batches that wait for the one a thread is at.
-    lanes: HashMap<i32, VecDeque<Arc<Flight>>>,
+    /// By task: what waits for the job a thread is at.
+    lanes: HashMap<i32, VecDeque<Job>>,
+    /// By task; a new one at OPEN and CLOSE.
+    generations: HashMap<i32, u64>,
+    last_generation: u64,
     questions: HashMap<u64, Question>,
     next_rid: u64,
     /// GOODBYE was said by either side: disconnect once nothing is in flight.
@@ -85,9 +89,18 @@ struct State {
     reason: String,
 }
 
-/// A batch that came.
+/// What a task has to do, one after the other.
+enum Job {
+    Flight(Arc<Flight>),
+    /// A transaction with effects of the task was committed.
+    Committed,
+}
+
+/// A batch that came; or a hook that is to be called, which is a batch of no items.
 struct Flight {
     batch: Batch,
+    hook: Option<Handler>,
+    generation: u64,
     void: AtomicBool,
     done: AtomicU64,
     /// `done` of the last EXTEND.
@@ -124,7 +137,9 @@ pub(crate) fn open(
     let mut writer = stream.try_clone().map_err(lost)?;
     stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT)).map_err(lost)?;
     let mut reader = BufReader::with_capacity(READ_BUFFER, reader_half);
-    writer.write_all(&write::hello(&app.inputs().collect::<Vec<_>>(), parallel, name)).map_err(lost)?;
+    writer
+        .write_all(&write::hello(&app.inputs().collect::<Vec<_>>(), &app.hooks.capabilities(), parallel, name))
+        .map_err(lost)?;
     let tell = |writer: &mut UnixStream, code: &str, message: &str| {
         // The connection is over anyhow.
         let _ = writer.write_all(&write::texts(kind::ERROR, &[code, &cut_text(message, MAX_TOLD)]));
@@ -293,8 +308,11 @@ impl Session {
         match kind {
             kind::BATCH => {
                 let batch = Batch::read(payload, at, fields, &self.schema.shape)?;
-                self.take(batch)
+                self.take(batch, None)
             }
+            kind::BEGIN if self.schema.hooks.begin.is_some() => self.take_hook(reader, fields, &self.schema.hooks.begin),
+            kind::FINALIZE if self.schema.hooks.finalize.is_some() => self.take_hook(reader, fields, &self.schema.hooks.finalize),
+            kind::COMMITTED if self.schema.hooks.committed.is_some() => self.take_committed(reader, fields),
             kind::VALUES | kind::ROWS => self.take_answer(Answer::read(payload, at, fields, kind == kind::ROWS)?),
             kind::CANCEL => {
                 let seq = one_number(reader, kind, fields)?;
@@ -303,11 +321,16 @@ impl Session {
             }
             kind::CLOSE => {
                 let task = one_number(reader, kind, fields)?;
-                self.void(|flight| flight.batch.task.unsigned_abs() as u64 == task);
+                self.void(|flight| u64::from(flight.batch.task.unsigned_abs()) == task);
+                self.begin_anew(task);
                 Ok(())
             }
-            // Nothing is kept for a task from one batch to the next.
-            kind::OPEN | kind::PONG => Ok(one_number(reader, kind, fields).map(|_| ())?),
+            kind::OPEN => {
+                let task = one_number(reader, kind, fields)?;
+                self.begin_anew(task);
+                Ok(())
+            }
+            kind::PONG => Ok(one_number(reader, kind, fields).map(|_| ())?),
             kind::PING => {
                 let nonce = one_number(reader, kind, fields)?;
                 self.send(&write::number(kind::PONG, nonce)).map_err(|error| End::Lost(error.to_string()))
@@ -330,7 +353,7 @@ impl Session {
     }
 
     /// Starts a batch that agrees with what is in flight.
-    fn take(self: &Arc<Self>, batch: Batch) -> Result<(), End> {
+    fn take(self: &Arc<Self>, batch: Batch, hook: Option<Handler>) -> Result<(), End> {
         let (seq, task) = (batch.seq, batch.task);
         let mut state = self.lock();
         if state.flights.contains_key(&seq) {
@@ -341,21 +364,64 @@ impl Session {
         if valid().any(|flight| flight.batch.task == task) {
             return Err(bad_frame(format!("batch {seq}: one of task {task} is still in flight")).into());
         }
-        if valid().count() >= self.parallel {
+        if hook.is_none() && valid().count() >= self.parallel {
             return Err(bad_frame(format!("batch {seq} is more than the {} this worker takes at once", self.parallel)).into());
         }
-        let flight =
-            Arc::new(Flight { batch, void: AtomicBool::new(false), done: AtomicU64::new(0), extended: AtomicU64::new(0) });
+        let generation = state.generations.get(&task).copied().unwrap_or(0);
+        let flight = Arc::new(Flight {
+            batch,
+            hook,
+            generation,
+            void: AtomicBool::new(false),
+            done: AtomicU64::new(0),
+            extended: AtomicU64::new(0),
+        });
         state.flights.insert(seq, Arc::clone(&flight));
+        self.enqueue(state, task, Job::Flight(flight))
+    }
+
+    fn enqueue(self: &Arc<Self>, mut state: MutexGuard<'_, State>, task: i32, job: Job) -> Result<(), End> {
         if let Some(lane) = state.lanes.get_mut(&task) {
-            lane.push_back(flight);
+            lane.push_back(job);
             return Ok(());
         }
         state.lanes.insert(task, VecDeque::new());
         drop(state);
         let session = Arc::clone(self);
-        let job = Box::new(move |buffers: &mut Buffers| session.work(flight, buffers));
-        self.pool.submit(job).map_err(|error| End::Lost(format!("a thread cannot be made: {error}")))
+        let work = Box::new(move |buffers: &mut Buffers| session.work(task, job, buffers));
+        self.pool.submit(work).map_err(|error| End::Lost(format!("a thread cannot be made: {error}")))
+    }
+
+    fn take_hook(self: &Arc<Self>, mut reader: Reader<'_>, fields: usize, hook: &Option<Handler>) -> Result<(), End> {
+        let more = fields.checked_sub(2).ok_or_else(|| bad_frame("a hook has a seq and a task"))?;
+        let (seq, task) = (reader.u64("seq")?, reader.index("task")?);
+        reader.skip(more)?;
+        reader.end()?;
+        self.take(Batch::hook(seq, task, self.schema.tables.len()), hook.clone())
+    }
+
+    fn take_committed(self: &Arc<Self>, mut reader: Reader<'_>, fields: usize) -> Result<(), End> {
+        let more = fields.checked_sub(1).ok_or_else(|| bad_frame("COMMITTED has a list of tasks"))?;
+        let mut tasks = Vec::new();
+        for _ in 0..reader.list("COMMITTED")? {
+            let further = reader.fields("committed task", 2)?;
+            tasks.push(reader.index("task")?);
+            reader.u64("seq")?;
+            reader.skip(further)?;
+        }
+        reader.skip(more)?;
+        reader.end()?;
+        tasks.into_iter().try_for_each(|task| self.enqueue(self.lock(), task, Job::Committed))
+    }
+
+    /// What was kept for a task counts no more: the other generation finds nothing of it.
+    fn begin_anew(&self, task: u64) {
+        let mut state = self.lock();
+        state.last_generation += 1;
+        let generation = state.last_generation;
+        if let Ok(task) = i32::try_from(task) {
+            state.generations.insert(task, generation);
+        }
     }
 
     fn void(&self, chosen: impl Fn(&Flight) -> bool) {
@@ -389,12 +455,14 @@ impl Session {
 
     // -- threads of the pool
 
-    /// Runs the batches of a task, one after the other, until none waits.
-    fn work(&self, first: Arc<Flight>, buffers: &mut Buffers) {
-        let task = first.batch.task;
+    /// Does the jobs of a task, one after the other, until none waits.
+    fn work(&self, task: i32, first: Job, buffers: &mut Buffers) {
         let mut next = Some(first);
-        while let Some(flight) = next {
-            self.run(&flight, buffers);
+        while let Some(job) = next {
+            match job {
+                Job::Flight(flight) => self.run(&flight, buffers),
+                Job::Committed => self.committed(task),
+            }
             self.end_if_left();
             let mut state = self.lock();
             next = state.lanes.get_mut(&task).and_then(VecDeque::pop_front);
@@ -405,17 +473,35 @@ impl Session {
         }
     }
 
+    fn committed(&self, task: i32) {
+        let Some(committed) = &self.schema.hooks.committed else { return };
+        let outcome = panics::caught(|| {
+            committed(task);
+            Ok(())
+        });
+        if let Err(error) = outcome {
+            tracing::error!(task, %error, "the hook for committed transactions failed; it is not called again for this one");
+        }
+    }
+
     fn run(&self, flight: &Arc<Flight>, buffers: &mut Buffers) {
         let link = FlightLink { session: self, flight };
-        let outcome = match batch::run_batch(&self.schema, &flight.batch, &link, buffers) {
-            Ok(()) => self.send_unless(&buffers.frame, || {
-                if flight.is_void() {
-                    return true;
-                }
-                // Over before the frame leaves: the next batch of the task may come before the write returns.
-                self.forget(flight);
-                false
-            }),
+        let task = Task { schema: &self.schema, batch: &flight.batch, link: &link, generation: flight.generation };
+        let outcome = match batch::run_batch(&task, flight.hook.as_ref(), buffers) {
+            Ok(()) => {
+                let frame = std::mem::take(&mut buffers.frame);
+                let outcome = self.send_unless(&frame, || {
+                    if flight.is_void() {
+                        return true;
+                    }
+                    buffers.run_deferred();
+                    // Over before the frame leaves: the next batch of the task may come before the write returns.
+                    self.forget(flight);
+                    false
+                });
+                buffers.frame = frame;
+                outcome
+            }
             Err(_) => Ok(false),
         };
         match outcome {

@@ -2,7 +2,11 @@
 
 use crate::wire::reader::{read_head, Reader};
 use crate::wire::{kind, kind_name, write, LENGTH_BYTES};
-use crate::{App, HandlerError, HandlerResult, Options, Raw, Record, RunError, Stop, Text};
+use crate::{
+    App, Due, Gathered, HandlerError, HandlerResult, Null, Options, Output, Raw, Record, RunError, SessionStore, Stop, Text,
+    Timer,
+};
+use serde_json::{json, Value};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -36,25 +40,33 @@ impl FakeSidecar {
         connection
     }
 
-    /// With input `in`, store `s` and output `out`.
+    /// With input `in`, store `s`, sessions `visits`, output `out`, timers and hooks.
     fn accept(&self) -> Connection {
         let mut connection = self.connection();
         let mut out = Vec::new();
         write::begin_frame(&mut out, kind::WELCOME, 1);
-        write::put_map(&mut out, 6);
+        write::put_map(&mut out, 8);
         for (field, number) in [("protocol", 1), ("session", 7)] {
             write::put_text(&mut out, field);
             write::put_u64(&mut out, number);
         }
         write::put_text(&mut out, "processor");
         write::put_text(&mut out, "test");
-        for (list, name) in [("inputs", "in"), ("outputs", "out"), ("stores", "s")] {
+        for (list, names) in [("inputs", &["in"][..]), ("outputs", &["out"]), ("stores", &["s", "visits"])] {
             write::put_text(&mut out, list);
-            write::put_array(&mut out, 1);
-            write::put_map(&mut out, 1);
-            write::put_text(&mut out, "name");
-            write::put_text(&mut out, name);
+            write::put_array(&mut out, names.len() as u32);
+            for name in names {
+                write::put_map(&mut out, 2);
+                for text in ["name", name, "type", if *name == "visits" { "Session" } else { "KeyValue" }] {
+                    write::put_text(&mut out, text);
+                }
+            }
         }
+        write::put_text(&mut out, "timers");
+        out.push(0xc3); // true
+        write::put_text(&mut out, "capabilities");
+        write::put_array(&mut out, 4);
+        ["later", "begin", "finalize", "committed"].iter().for_each(|name| write::put_text(&mut out, name));
         write::end_frame(&mut out);
         connection.send(&out);
         connection
@@ -125,6 +137,28 @@ impl Connection {
         self.send(&out);
     }
 
+    /// A BATCH of the key `k` from items and state in JSON: numbers, text as bin, lists, null, maps with numbers for keys.
+    fn batch_of(&mut self, seq: u64, items: &Value, state: &Value) {
+        let mut out = Vec::new();
+        write::begin_frame(&mut out, kind::BATCH, 7);
+        for number in [seq, 0, 0] {
+            write::put_u64(&mut out, number);
+        }
+        for field in [&json!(["k"]), items, state, &Value::Null] {
+            put(&mut out, field);
+        }
+        write::end_frame(&mut out);
+        self.send(&out);
+    }
+
+    /// Waits for a RESULT and shows what follows `done`: lists, maps and numbers as they are, bytes as text.
+    fn effects(&mut self) -> Value {
+        let payload = self.expect(kind::RESULT);
+        let mut reader = Reader::new(&payload);
+        let (_, fields) = read_head(&mut reader).unwrap();
+        (0..fields).map(|_| shown(&mut reader)).skip(2).collect()
+    }
+
     /// Waits for a RESULT: seq and done.
     fn result(&mut self) -> (u64, u64) {
         let payload = self.expect(kind::RESULT);
@@ -132,6 +166,51 @@ impl Connection {
         read_head(&mut reader).unwrap();
         (reader.u64("seq").unwrap(), reader.u64("done").unwrap())
     }
+}
+
+fn put(out: &mut Vec<u8>, value: &Value) {
+    match value {
+        Value::Null => write::put_nil(out),
+        Value::Number(number) => write::put_i64(out, number.as_i64().unwrap()),
+        Value::String(text) => write::put_bytes(out, text.as_bytes()),
+        Value::Array(list) => {
+            write::put_array(out, list.len() as u32);
+            list.iter().for_each(|element| put(out, element));
+        }
+        Value::Object(map) => {
+            write::put_map(out, map.len() as u32);
+            for (key, value) in map {
+                write::put_u64(out, key.parse().unwrap());
+                put(out, value);
+            }
+        }
+        Value::Bool(_) => panic!("no such thing"),
+    }
+}
+
+fn shown(reader: &mut Reader<'_>) -> Value {
+    if reader.take_nil() {
+        return Value::Null;
+    }
+    let at = reader.position();
+    if let Ok(number) = reader.i64("") {
+        return json!(number);
+    }
+    reader.start_at(at);
+    if let Ok(bytes) = reader.bytes("") {
+        return json!(bytes.escape_ascii().to_string());
+    }
+    reader.start_at(at);
+    if let Ok(yes) = reader.bool("") {
+        return json!(yes);
+    }
+    reader.start_at(at);
+    if let Ok(count) = reader.list("") {
+        return (0..count).map(|_| shown(reader)).collect();
+    }
+    reader.start_at(at);
+    let entries = reader.map("").unwrap();
+    (0..entries).map(|_| json!([shown(reader), shown(reader)])).collect()
 }
 
 fn app(handle: impl Fn(&mut crate::Context<'_>, &str) -> HandlerResult + Send + Sync + 'static) -> App {
@@ -323,4 +402,117 @@ fn nobody_listens() {
     assert!(matches!(idle_app().run(long), Err(RunError::Config(message)) if message.contains("MILLSTREAM_SOCKET")));
     let none = Options { parallel: Some(0), ..options() };
     assert!(matches!(idle_app().run(none), Err(RunError::Config(message)) if message.contains("1 to 256")));
+}
+
+#[test]
+fn a_timer_that_an_earlier_item_cancelled_is_passed_over() {
+    static B: Timer<Text> = Timer::new("b", Text);
+    static OUT: Output<Text, Text> = Output::new("out", Text, Text);
+    let sidecar = FakeSidecar::new();
+    let app = idle_app().on_timer("a", |ctx, _: Due<'_, Text>| Ok(B.cancel(ctx)?)).on_timer("b", |ctx, due: Due<'_, Text>| {
+        assert!(due.wall_clock, "the one that was cancelled is called");
+        Ok(OUT.emit(ctx, due.key, "b")?)
+    });
+    sidecar.start(app, Options::default());
+    let mut c = sidecar.accept();
+    c.batch_of(1, &json!([[1, 0, 0, "a", 100, 1], [1, 0, 0, "b", 100, 1], [1, 0, 1, "b", 101, 1]]), &json!({}));
+    assert_eq!(c.effects(), json!([null, [], [[0, "k", "b", 101]], [["k", 0, "b", null]]]));
+    c.batch_of(2, &json!([[1, 0, 0, "c", 100, 1]]), &json!({}));
+    let failure = c.effects()[0].to_string();
+    assert!(failure.contains("no handler for timer") && failure.contains("Handlers exist for: a, b"), "{failure}");
+}
+
+#[test]
+fn sessions_that_grow_within_a_batch() {
+    static VISITS: SessionStore<Text, Text> = SessionStore::new("visits", Text, Text);
+    let sidecar = FakeSidecar::new();
+    let app = app(|ctx, value| {
+        if value == "-" {
+            return Ok(());
+        }
+        let all = VISITS.values(ctx)?.concat() + value;
+        Ok(VISITS.put(ctx, &all)?)
+    });
+    sidecar.start(app, Options::default());
+    let mut c = sidecar.accept();
+    let record = |offset: i64, time: i64, value: &str, session: Value| json!([0, 0, offset, time, 0, value, null, 1, [session]]);
+    let items = json!([
+        record(0, 10, "a", json!([1, 10, 10, []])),
+        record(1, 15, "b", json!([1, 10, 15, [[10, 10]]])),
+        record(2, 17, "-", json!([1, 10, 17, [[10, 15]]])),
+        record(3, 25, "c", json!([1, 10, 30, [[10, 17], [30, 30]]])),
+    ]);
+    c.batch_of(1, &items, &json!({"1": [[[30, 30, "x"]]]}));
+    let row = |start: u8, end: u8| [b"k", &[0; 7][..], &[start], &[0; 7], &[end]].concat().escape_ascii().to_string();
+    let writes = json!([[row(10, 10), "a"], [row(10, 15), "ab"], [row(10, 17), "ab"], [row(10, 30), "abxc"]]);
+    assert_eq!(c.effects(), json!([null, [[1, writes]], []]));
+    // Nothing came along, and the values are asked for.
+    c.batch_of(2, &json!([record(4, 40, "d", json!([1, 10, 40, [[10, 30]]]))]), &json!({}));
+    let question = c.expect(kind::GET);
+    assert!(question.ends_with(&[b"k", &[0; 7][..], &[10], &[0; 7], &[30]].concat()));
+    c.send(&{
+        let mut out = Vec::new();
+        write::begin_frame(&mut out, kind::VALUES, 3);
+        [2, 1].iter().for_each(|number| write::put_u64(&mut out, *number));
+        put(&mut out, &json!(["y"]));
+        write::end_frame(&mut out);
+        out
+    });
+    assert_eq!(c.effects(), json!([null, [[1, [[row(10, 40), "yd"]]]], []]));
+}
+
+#[test]
+fn hooks_see_transactions_and_what_is_gathered_belongs_to_them() {
+    static WORDS: Gathered<Vec<String>> = Gathered::new();
+    static OUT: Output<Text, Text> = Output::new("out", Text, Text);
+    let sidecar = FakeSidecar::new();
+    let (committed, commits) = channel();
+    let committed = Mutex::new(committed);
+    let app = app(|ctx, value| {
+        let word = value.to_owned();
+        WORDS.change(ctx, |words| words.push(word));
+        if value == "bad" {
+            return Err(HandlerError::msg("no"));
+        }
+        Ok(())
+    })
+    .on_begin(|ctx| Ok(OUT.emit(ctx, Null, "begin")?))
+    .on_finalize(|ctx| {
+        let words = WORDS.take(ctx).join(" ");
+        Ok(OUT.emit(ctx, Null, &words[..])?)
+    })
+    .on_committed(move |task| committed.lock().unwrap().send(task).unwrap());
+    sidecar.start(app, Options { parallel: Some(1), ..Options::default() });
+    let mut c = sidecar.accept();
+    let hook = |kind: u64, seq: u64| {
+        let mut out = Vec::new();
+        write::begin_frame(&mut out, kind, 2);
+        [seq, 0].iter().for_each(|number| write::put_u64(&mut out, *number));
+        write::end_frame(&mut out);
+        out
+    };
+    c.send(&write::number(kind::OPEN, 0));
+    c.send(&hook(kind::BEGIN, 1));
+    assert_eq!(c.effects(), json!([null, [], [[0, null, "begin", null]]]));
+    c.batch(2, 0, &["a", "b", "bad"]);
+    assert_eq!(c.result(), (2, 2));
+    c.batch(3, 0, &["c"]);
+    assert_eq!(c.result(), (3, 1));
+    c.send(&hook(kind::FINALIZE, 4));
+    assert_eq!(c.effects(), json!([null, [], [[0, null, "a b c", null]]]));
+    let mut out = Vec::new();
+    write::begin_frame(&mut out, kind::COMMITTED, 1);
+    put(&mut out, &json!([[0, 4]]));
+    write::end_frame(&mut out);
+    c.send(&out);
+    assert_eq!(within(&commits), 0);
+    // An aborted transaction: what was gathered for it is forgotten.
+    c.batch(5, 0, &["lost"]);
+    c.result();
+    c.send(&write::number(kind::CLOSE, 0));
+    c.send(&write::number(kind::OPEN, 0));
+    c.batch(6, 0, &["again"]);
+    c.result();
+    c.send(&hook(kind::FINALIZE, 7));
+    assert_eq!(c.effects(), json!([null, [], [[0, null, "again", null]]]));
 }

@@ -2,7 +2,7 @@
 
 use millstream::testing::{PendingTimer, Setup, TestKit, TestRecord, TestSessions, TestWindows};
 use millstream::{
-    App, Closed, Due, Error, HandlerError, Int64, Output, Raw, Record, SessionStore, Store, Text, Timer, WindowStore,
+    App, Closed, Due, Error, Gathered, HandlerError, Int64, Output, Raw, Record, SessionStore, Store, Text, Timer, WindowStore,
 };
 
 static OUT: Output<Text, Int64> = Output::new("out", Text, Int64);
@@ -172,4 +172,33 @@ fn what_the_manifest_lacks_is_named() {
     });
     let sessions = [TestSessions { name: "visits", gap: 1 }];
     TestKit::new(late, Setup { sessions: &sessions, ..Setup::default() }).unwrap().feed("in", [TestRecord::new()]).unwrap();
+}
+
+#[test]
+fn hooks_and_what_is_gathered() {
+    static SUM: Gathered<i64> = Gathered::new();
+    let app = App::new()
+        .on("in", |ctx, record: Record<Text, Int64>| {
+            let n = record.value.unwrap_or(0);
+            SUM.change(ctx, move |sum| *sum += n);
+            Ok(())
+        })
+        .on_finalize(|ctx| {
+            let sum = SUM.take(ctx);
+            if sum < 0 {
+                return Err(HandlerError::msg("negative"));
+            }
+            Ok(OUT.emit(ctx, "sum", &sum)?)
+        });
+    let setup = Setup { outputs: &["out"], ..Setup::default() };
+    let (mut kit, mut other) = (TestKit::new(app.clone(), setup).unwrap(), TestKit::new(app, setup).unwrap());
+    let number = |n: i64| TestRecord::key("a").encoded(&Int64, &n);
+    kit.feed("in", [number(1), number(2)]).unwrap();
+    other.feed("in", [number(10)]).unwrap();
+    kit.feed("in", [number(4)]).unwrap();
+    assert_eq!(kit.emitted(&OUT), [(Some("sum"), Some(3)), (Some("sum"), Some(4))]);
+    assert_eq!(other.emitted(&OUT), [(Some("sum"), Some(10))]);
+    assert!(kit.outputs("out")[0].timestamp.is_none());
+    let failed = kit.feed("in", [number(-1)]).unwrap_err();
+    assert!(failed.input == "finalize" && failed.message.contains("negative"), "{failed}");
 }

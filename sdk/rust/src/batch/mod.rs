@@ -5,6 +5,7 @@
 
 mod time;
 
+use crate::app::Handler;
 use crate::codec::Encode;
 use crate::context::Context;
 use crate::error::{own_failure, Error, HandlerResult};
@@ -61,17 +62,27 @@ pub(crate) struct Buffers {
     /// Encoded timers, one after the other.
     timers: Vec<u8>,
     ops: Vec<Op>,
+    /// What is to be done once the batch counts.
+    deferred: Vec<Deferred>,
     /// The RESULT.
     pub(crate) frame: Vec<u8>,
 }
 
+pub(crate) type Deferred = Box<dyn FnOnce() + Send>;
+
 impl Buffers {
+    /// The batch counts.
+    pub(crate) fn run_deferred(&mut self) {
+        self.deferred.drain(..).for_each(|act| act());
+    }
+
     fn clear(&mut self) {
         for buffer in [&mut self.arena, &mut self.outputs, &mut self.timers, &mut self.scratch, &mut self.frame] {
             buffer.clear();
             buffer.shrink_to(KEPT_BYTES);
         }
         self.ops.clear();
+        self.deferred.clear();
         self.ops.shrink_to(KEPT_BYTES / std::mem::size_of::<Op>());
     }
 }
@@ -138,6 +149,8 @@ pub(crate) struct Run<'b> {
     pub(crate) batch: &'b Batch,
     link: &'b dyn Link,
     pub(crate) buffers: Buffers,
+    /// Of the task; another one after OPEN and CLOSE.
+    pub(crate) generation: u64,
     index: usize,
     /// Fails the item, whatever the handler returns.
     failed: Option<Failure>,
@@ -157,6 +170,7 @@ pub(crate) struct Run<'b> {
 /// How far a run had come before an item.
 struct Mark {
     ops: usize,
+    deferred: usize,
     outputs: usize,
     output_count: u32,
     timers: usize,
@@ -165,15 +179,25 @@ struct Mark {
     elements: usize,
 }
 
-/// Handles the items; afterwards the RESULT is in `buffers.frame`. The only error is that of a batch that no longer
-/// counts.
-pub(crate) fn run_batch(schema: &Schema, batch: &Batch, link: &dyn Link, buffers: &mut Buffers) -> Result<(), Error> {
+/// What runs a batch.
+pub(crate) struct Task<'b> {
+    pub(crate) schema: &'b Schema,
+    pub(crate) batch: &'b Batch,
+    pub(crate) link: &'b dyn Link,
+    pub(crate) generation: u64,
+}
+
+/// Handles the items, or calls the hook; afterwards the RESULT is in `buffers.frame`. The only error is that of a batch that no
+/// longer counts.
+pub(crate) fn run_batch(task: &Task<'_>, hook: Option<&Handler>, buffers: &mut Buffers) -> Result<(), Error> {
     buffers.clear();
+    let Task { schema, batch, link, generation } = *task;
     let run = Run {
         schema,
         batch,
         link,
         buffers: std::mem::take(buffers),
+        generation,
         index: 0,
         failed: None,
         stores: schema.tables.iter().map(|_| StoreRun::default()).collect(),
@@ -186,9 +210,29 @@ pub(crate) fn run_batch(schema: &Schema, batch: &Batch, link: &dyn Link, buffers
         elements: 0,
     };
     let mut ctx = Context { run };
-    let outcome = run_items(&mut ctx);
+    let outcome = match hook {
+        None => run_items(&mut ctx),
+        Some(hook) => run_hook(&mut ctx, hook),
+    };
     *buffers = ctx.run.buffers;
     outcome
+}
+
+/// All of it or, with a failure, nothing.
+fn run_hook(ctx: &mut Context<'_>, hook: &Handler) -> Result<(), Error> {
+    let mark = ctx.run.mark();
+    let span = tracing::info_span!("transaction", processor = ctx.processor(), task = ctx.task());
+    let outcome = span.in_scope(|| panics::caught(|| hook(ctx)));
+    let run = &mut ctx.run;
+    if run.link.is_void() {
+        return Err(Error::Void);
+    }
+    let failure = run.conclude(outcome).and_then(|()| run.check_size(&mark)).err();
+    if failure.is_some() {
+        run.undo(&mark);
+    }
+    run.encode_result(0, failure.as_ref());
+    Ok(())
 }
 
 fn run_items(ctx: &mut Context<'_>) -> Result<(), Error> {
@@ -234,6 +278,7 @@ fn run_item(ctx: &mut Context<'_>) -> Result<(), Failure> {
     let handler = match item.kind {
         ItemKind::Record => &ctx.run.schema.inputs[item.of as usize].handler,
         ItemKind::Closing => ctx.run.schema.closing(item.of as usize)?,
+        ItemKind::Hook => return Ok(()), // it has no items
         ItemKind::Timer if ctx.run.is_overtaken(item) => return Ok(()),
         ItemKind::Timer => ctx.run.schema.timer(item.name.map_or(&[], |name| name.of(&ctx.run.batch.payload)))?,
     };
@@ -245,7 +290,7 @@ fn run_item(ctx: &mut Context<'_>) -> Result<(), Failure> {
             input = ctx.run.schema.inputs[item.of as usize].name,
             offset = item.offset
         ),
-        ItemKind::Timer => {
+        ItemKind::Timer | ItemKind::Hook => {
             tracing::info_span!("timer", processor = ctx.processor(), task = ctx.task(), time = item.timestamp)
         }
         ItemKind::Closing => {
@@ -292,6 +337,7 @@ impl<'b> Run<'b> {
     fn mark(&self) -> Mark {
         Mark {
             ops: self.buffers.ops.len(),
+            deferred: self.buffers.deferred.len(),
             outputs: self.buffers.outputs.len(),
             output_count: self.output_count,
             timers: self.buffers.timers.len(),
@@ -305,6 +351,7 @@ impl<'b> Run<'b> {
         for op in self.buffers.ops.drain(mark.ops..).rev() {
             self.stores[op.at.store].slots[op.at.slot as usize] = op.before;
         }
+        self.buffers.deferred.truncate(mark.deferred);
         self.buffers.outputs.truncate(mark.outputs);
         self.told_ops = self.told_ops.min(mark.ops);
         self.output_count = mark.output_count;
@@ -331,6 +378,16 @@ impl<'b> Run<'b> {
             self.schema.frame_cap
         ));
         Err(own_failure(&error))
+    }
+
+    /// The connection and the task: who owns what is gathered.
+    pub(crate) fn owner(&self) -> (u32, i32) {
+        (self.schema.number, self.batch.task)
+    }
+
+    /// Does something once the batch counts.
+    pub(crate) fn defer(&mut self, act: Deferred) {
+        self.buffers.deferred.push(act);
     }
 
     // -- state

@@ -20,8 +20,8 @@
 
 mod time;
 
-use crate::app::App;
-use crate::batch::{run_batch, Buffers, Link, Page, Values};
+use crate::app::{App, Handler};
+use crate::batch::{run_batch, Buffers, Link, Page, Task, Values};
 use crate::codec::{Decode, Encode};
 use crate::error::{listed, Error, RunError};
 use crate::join::{Join, Lookup};
@@ -245,6 +245,7 @@ impl TestKit {
             timers: setup.timers,
             joins: ports(setup.joins),
             lookups: ports(setup.lookups),
+            capabilities: app.hooks.capabilities().into_iter().map(str::to_owned).collect(),
             ..Welcome::default()
         };
         Ok(TestKit {
@@ -264,7 +265,7 @@ impl TestKit {
         })
     }
 
-    /// Hands records to the handler of an input as one batch.
+    /// Hands records to the handler of an input as one batch and, where the program has hooks, as one transaction.
     ///
     /// # Errors
     /// The failure of the record that ended it: what came before it is kept, what comes after it was not handled.
@@ -276,7 +277,29 @@ impl TestKit {
         let Some(id) = names.iter().position(|name| *name == input) else {
             panic!("no input \"{input}\"; inputs: {}", listed(&names));
         };
-        let records: Vec<TestRecord> = records.into_iter().collect();
+        self.call_hook("begin", self.schema.hooks.begin.clone())?;
+        self.feed_all(id, input, records.into_iter().collect())?;
+        self.call_hook("finalize", self.schema.hooks.finalize.clone())?;
+        if let Some(committed) = &self.schema.hooks.committed {
+            committed(self.task);
+        }
+        Ok(())
+    }
+
+    fn call_hook(&mut self, name: &str, hook: Option<Handler>) -> Result<(), Failed> {
+        let Some(hook) = hook else { return Ok(()) };
+        let batch = Batch::hook(0, self.task, self.tables.len());
+        match self.run_batch(&batch, Some(&hook)) {
+            (_, None) => Ok(()),
+            (_, Some(failed)) => {
+                let failed = Failed { input: name.to_owned(), ..failed };
+                self.failures.push(failed.clone());
+                Err(failed)
+            }
+        }
+    }
+
+    fn feed_all(&mut self, id: usize, input: &str, records: Vec<TestRecord>) -> Result<(), Failed> {
         let mut rest = &records[..];
         while let Some(first) = rest.first() {
             let now = if self.is_timed { &rest[..1] } else { rest };
@@ -305,8 +328,14 @@ impl TestKit {
         let (_, fields) = read_head(&mut reader).expect(OWN);
         let at = reader.position();
         let batch = Batch::read(payload, at, fields, &self.schema.shape).expect(OWN);
+        self.run_batch(&batch, None)
+    }
+
+    fn run_batch(&mut self, batch: &Batch, hook: Option<&Handler>) -> (usize, Option<Failed>) {
         let link = KitLink { tables: &self.tables, scratch: RefCell::new(vec![Scratch::new(); self.tables.len()]) };
-        run_batch(&self.schema, &batch, &link, &mut self.buffers).expect("no batch of the kit is cancelled");
+        let task = Task { schema: &self.schema, batch, link: &link, generation: 0 };
+        run_batch(&task, hook, &mut self.buffers).expect("no batch of the kit is cancelled");
+        self.buffers.run_deferred();
         let frame = std::mem::take(&mut self.buffers.frame);
         let outcome = self.apply(&frame[LENGTH_BYTES..]).expect(OWN);
         self.buffers.frame = frame;

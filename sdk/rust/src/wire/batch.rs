@@ -30,6 +30,8 @@ pub(crate) enum ItemKind {
     Timer,
     /// A window that closes.
     Closing,
+    /// None: what a hook has in its place.
+    Hook,
 }
 
 /// One item of a batch.
@@ -139,6 +141,11 @@ impl Batch {
             parts: Vec::new(),
             has_timers: false,
         }
+    }
+
+    /// For BEGIN and FINALIZE.
+    pub(crate) fn hook(seq: u64, task: i32, tables: usize) -> Batch {
+        Batch { items: vec![Item::new(ItemKind::Hook)], ..Batch::empty(seq, task, tables) }
     }
 
     /// Reads what follows the kind, which ends at `at`; `fields` are those after it.

@@ -36,6 +36,9 @@ pub(crate) mod kind {
     pub(crate) const SCAN: u64 = 10;
     pub(crate) const ROWS: u64 = 11;
     pub(crate) const EXTEND: u64 = 12;
+    pub(crate) const BEGIN: u64 = 13;
+    pub(crate) const FINALIZE: u64 = 14;
+    pub(crate) const COMMITTED: u64 = 15;
     pub(crate) const PING: u64 = 20;
     pub(crate) const PONG: u64 = 21;
     pub(crate) const ERROR: u64 = 22;
@@ -57,6 +60,9 @@ pub(crate) fn kind_name(number: u64) -> String {
         kind::SCAN => "SCAN",
         kind::ROWS => "ROWS",
         kind::EXTEND => "EXTEND",
+        kind::BEGIN => "BEGIN",
+        kind::FINALIZE => "FINALIZE",
+        kind::COMMITTED => "COMMITTED",
         kind::PING => "PING",
         kind::PONG => "PONG",
         kind::ERROR => "ERROR",

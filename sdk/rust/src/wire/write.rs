@@ -74,7 +74,7 @@ fn frame(kind: u64, fields: u32, fill: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     out
 }
 
-pub(crate) fn hello(inputs: &[&str], parallel: usize, name: &str) -> Vec<u8> {
+pub(crate) fn hello(inputs: &[&str], capabilities: &[&str], parallel: usize, name: &str) -> Vec<u8> {
     frame(kind::HELLO, 1, |out| {
         put_map(out, 8);
         put_text(out, "protocol");
@@ -86,7 +86,8 @@ pub(crate) fn hello(inputs: &[&str], parallel: usize, name: &str) -> Vec<u8> {
             put_text(out, text);
         }
         put_text(out, "capabilities");
-        put_array(out, 0);
+        put_array(out, capabilities.len() as u32);
+        capabilities.iter().for_each(|capability| put_text(out, capability));
         put_text(out, "inputs");
         put_array(out, inputs.len() as u32);
         for input in inputs {
