@@ -128,17 +128,19 @@ def test_received_welcome(name):
     for entry in wanted["inputs"]:
         app.on(entry["name"])(lambda ctx, record: None)
     declared.handlers = app._declared.handlers
-    unbuilt = wanted["joins"] or wanted["lookups"] or [s for s in wanted["stores"] if s["type"] != "KeyValue"]
+    unbuilt = [s for s in wanted["stores"] if s["type"] != "KeyValue"]
     fields = messages.decode(payload_of(RECEIVED[name]))[1]
     if unbuilt or wanted["protocol"] != 1:
         with pytest.raises(millstream.ConfigError):
             Schema.from_welcome(fields, declared)
-        fields = {**fields, "joins": [], "lookups": [], "protocol": 1,
+        fields = {**fields, "protocol": 1,
                   "stores": [{**store, "type": "KeyValue"} for store in fields["stores"]]}
     schema = Schema.from_welcome(fields, declared)
     assert [(p.name, p.topic) for p in schema.inputs] == [(e["name"], e["topic"]) for e in wanted["inputs"]]
     assert [p.name for p in schema.outputs] == [e["name"] for e in wanted["outputs"]]
     assert [p.name for p in schema.stores] == [e["name"] for e in wanted["stores"]]
+    assert [p.name for p in schema.readable] == [e["name"] for e in wanted["stores"] + wanted["joins"] + wanted["lookups"]]
+    assert [p.id for p in schema.readable] == list(range(len(schema.readable)))
     assert (schema.session, schema.processor) == (wanted["session"], wanted["processor"])
 
 

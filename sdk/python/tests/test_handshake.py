@@ -59,8 +59,6 @@ def test_a_version_we_do_not_speak(sidecar):
 @pytest.mark.parametrize("handlers, fields, words", [
     (["in"], dict(inputs=("in", "refunds")), ["input refunds", 'no handler', '@app.on("refunds")']),
     (["in", "ordres"], dict(inputs=("in", "orders")), ["'ordres'", "inputs: in, orders"]),
-    (["in"], dict(joins=[{"name": "customers", "topic": "c"}]), ["joins (customers)", "not supported yet"]),
-    (["in"], dict(lookups=[{"name": "rates", "topic": "c"}]), ["lookups (rates)", "not supported yet"]),
 ])
 def test_program_and_manifest_must_fit(sidecar, handlers, fields, words):
     error, after = refused(sidecar, app_with(*handlers), [WELCOME, welcome(**fields)])

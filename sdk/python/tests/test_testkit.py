@@ -148,3 +148,182 @@ def test_async_handlers_with_real_waiting():
     kit = TestKit(app, stores=["s"])
     kit.feed_batch([Fed("in", n, f"k{n % 3}") for n in range(30)])
     assert dict(kit.state("s")) == {"k0": 10, "k1": 10, "k2": 10}
+
+
+TABLES = {
+    "apiVersion": "millstream.dev/v1alpha1", "kind": "StreamProcessor", "metadata": {"name": "shop"},
+    "spec": {
+        "inputs": [{"topic": "orders"}], "loop": {}, "stores": [{"name": "totals"}],
+        "joins": [{"name": "customers", "topic": "prod.customers"}], "lookups": [{"name": "rates", "topic": "rates"}],
+        "outputs": [{"topic": "spent"}],
+    },
+}
+
+
+def shop_app(is_async=False):
+    app = millstream.App()
+
+    if is_async:
+        @app.on("orders")
+        async def price(ctx, record):
+            rate = await ctx.lookup("rates").get(record.value["currency"], default=1)
+            ctx.emit("loop", key=record.value["customer"], value=record.value["amount"] * rate)
+    else:
+        @app.on("orders")
+        def price(ctx, record):
+            rate = ctx.lookup("rates").get(record.value["currency"], default=1)
+            ctx.emit("loop", key=record.value["customer"], value=record.value["amount"] * rate)
+
+    @app.on("loop")
+    def total(ctx, record):
+        spent = ctx.state("totals").get(default=0) + record.value
+        ctx.state("totals").set(spent)
+        ctx.emit("spent", key=record.key, value=[ctx.join("customers").get(default="?"), spent])
+    return app
+
+
+def test_what_is_sent_to_the_loop_comes_back():
+    kit = TestKit(shop_app(), TABLES)
+    kit.lookup("rates")["usd"] = 2
+    kit.join("customers")["anna"] = "Anna"
+    orders = [{"customer": "anna", "amount": 3, "currency": "usd"}, {"customer": "bob", "amount": 5, "currency": "eur"}]
+    kit.feed_batch([Fed("orders", order, key=str(n)) for n, order in enumerate(orders)])
+    kit.feed("orders", {"customer": "anna", "amount": 1, "currency": "usd"}, key="3", timestamp=1234)
+    assert dict(kit.state("totals")) == {"anna": 8, "bob": 5}
+    assert [o.value for o in kit.outputs("spent")] == [["Anna", 6], ["?", 5], ["Anna", 8]]
+    assert kit.outputs("spent")[2].timestamp == 1234
+    assert [o.key for o in kit.outputs("loop")] == ["anna", "bob", "anna"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("prefetch", [False, True])
+def test_tables_with_and_without_prefetching(is_async, prefetch):
+    kit = TestKit(shop_app(is_async), TABLES, prefetch=prefetch)
+    kit.lookup("rates")["usd"] = 2
+    kit.join("customers")["anna"] = "Anna"
+    kit.feed("orders", {"customer": "anna", "amount": 3, "currency": "usd"}, key="1")
+    assert [o.value for o in kit.outputs("spent")] == [["Anna", 6]]
+
+
+def test_a_loop_that_does_not_end_is_found():
+    app = millstream.App()
+
+    @app.on("in")
+    @app.on("loop")
+    def again(ctx, record):
+        ctx.emit("loop", key=record.key, value=record.value)
+    kit = TestKit(app, inputs=["in", "loop"], outputs=["loop"])
+    with pytest.raises(millstream.MillstreamError, match="does not end"):
+        kit.feed("in", 1, key="a")
+
+
+@pytest.mark.parametrize("key, partition, says", [(None, None, "needs a key"), ("a", 1, "chooses no partition")])
+def test_a_record_for_the_loop_has_a_key_and_no_partition(key, partition, says):
+    app = millstream.App()
+
+    @app.on("in")
+    def send(ctx, record):
+        ctx.emit("loop", key=key, value=1, partition=partition)
+    kit = TestKit(app, outputs=["loop"])
+    with pytest.raises(RecordFailed, match=says) as caught:
+        kit.feed("in", 1, key="a")
+    assert caught.value.failed.failure_class == "Output" and not caught.value.failed.retriable
+
+
+def test_tables_are_read_only_and_scanned():
+    app = millstream.App()
+    app.lookup("rates", key=millstream.STR, value=millstream.INT)
+
+    @app.on("orders")
+    def look(ctx, record):
+        rates = ctx.lookup("rates")
+        assert not hasattr(rates, "set") and not hasattr(rates, "delete")
+        ctx.emit("out", key="rows", value=list(rates.scan(start="b", reverse=True)))
+        ctx.emit("out", key="many", value=rates.get_many(["a", "x", "c"]))
+    kit = TestKit(app, outputs=["out"], lookups=["rates"])
+    for number, name in enumerate("abcdef"):
+        kit.lookup("rates")[name] = number
+    kit.feed("orders", {})
+    rows, many = [o.value for o in kit.outputs("out")]
+    assert rows == [["f", 5], ["e", 4], ["d", 3], ["c", 2], ["b", 1]] and many == [0, None, 2]
+
+
+def test_undeclared_tables_are_named():
+    app = millstream.App()
+
+    @app.on("orders")
+    def look(ctx, record):
+        ctx.join("customer")
+    kit = TestKit(app, joins=["customers"])
+    with pytest.raises(RecordFailed, match="no join 'customer' in the manifest; did you mean 'customers'"):
+        kit.feed("orders", {})
+    kit = TestKit(app, lookups=["customers"])
+    with pytest.raises(RecordFailed, match="no join 'customer' in the manifest. Declared joins: none"):
+        kit.feed("orders", {})
+    app.join("orders")
+    with pytest.raises(millstream.ConfigError, match="no such join in the manifest; joins: none"):
+        TestKit(app)
+
+
+def gathering_app(is_async=False):
+    app = millstream.App()
+    app.told = []
+
+    @app.on("clicks")
+    def count(ctx, record):
+        if record.value == "bad":
+            raise ValueError(record.value)
+        ctx.gathered[record.key] = ctx.gathered.get(record.key, 0) + 1
+
+    if is_async:
+        @app.finalize
+        async def flush(ctx):
+            for key, clicks in ctx.gathered.items():
+                total = await ctx.state("totals").get(key, default=0) + clicks
+                ctx.state("totals").set(total, key=key)
+                ctx.emit("out", key=key, value=clicks)
+    else:
+        @app.finalize
+        def flush(ctx):
+            for key, clicks in ctx.gathered.items():
+                ctx.state("totals").set(ctx.state("totals").get(key, default=0) + clicks, key=key)
+                ctx.emit("out", key=key, value=clicks)
+
+    @app.begin
+    def begin(ctx):
+        app.told.append(("begin", ctx.task, dict(ctx.gathered)))
+
+    @app.committed
+    def committed(task):
+        app.told.append(("committed", task))
+    return app
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_what_is_gathered_goes_out_at_finalize(is_async):
+    app = gathering_app(is_async)
+    kit = TestKit(app, stores=["totals"], outputs=["out"], task=7)
+    kit.feed_batch([Fed("clicks", 1, "a"), Fed("clicks", 1, "b"), Fed("clicks", 1, "a")])
+    kit.feed("clicks", 1, key="a")
+    assert dict(kit.state("totals")) == {"a": 3, "b": 1}
+    assert [(o.key, o.value) for o in kit.outputs("out")] == [("a", 2), ("b", 1), ("a", 1)]
+    assert app.told == [("begin", 7, {}), ("committed", 7)] * 2
+
+
+def test_a_hook_that_fails_and_one_too_many():
+    app = millstream.App()
+
+    @app.on("in")
+    def handle(ctx, record):
+        pass
+
+    @app.finalize
+    def flush(ctx):
+        ctx.emit("out", key="k", value=1)
+        ctx.state("s").get()
+    kit = TestKit(app, stores=["s"], outputs=["out"])
+    with pytest.raises(millstream.NoKeyError, match=r"\(input '\(finalize\)'"):
+        kit.feed("in", 1)
+    assert kit.outputs("out") == []
+    with pytest.raises(millstream.ConfigError, match="a function for finalize already"):
+        app.finalize(flush)

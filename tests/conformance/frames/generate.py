@@ -297,7 +297,7 @@ def refused_frames():
     refused("refused-unknown-kind", "kind 77", "both", pack([77, 1]), "kind 77")
     refused("refused-huge-kind", "a kind beyond 32 bits", "both", pack([2**40, 1]), "kind")
     refused("refused-negative-kind", "kind -1", "both", pack([-1, 1]), "kind")
-    refused("refused-later-kind", "COMMITTED belongs to a capability that nobody has yet", "both", pack([15, []]), "not supported yet")
+    refused("refused-later-kind", "LOAD belongs to a capability that nobody has yet", "both", pack([16, []]), "not supported yet")
     refused("refused-trailing-bytes", "bytes after the array", "both", pack([20, 1]) + b"\x00", "follow")
     refused("refused-cut-array", "the array ends early", "both", b"\x92\x14", "left in the frame")
     refused("refused-cut-integer", "an integer is cut off", "both", b"\x92\x14\xcf\x00", "cut off")

@@ -19,11 +19,11 @@ from .errors import (
     UndeclaredError,
 )
 from .record import Record
-from .state import AsyncStore, Store
+from .state import AsyncStore, AsyncTable, Store, Table
 from .version import VERSION as __version__
 
 __all__ = [
-    "App", "AsyncContext", "AsyncStore", "BYTES", "Codec", "ConfigError", "Context", "DecodeError", "INT", "JSON",
+    "App", "AsyncContext", "AsyncStore", "AsyncTable", "BYTES", "Codec", "ConfigError", "Context", "DecodeError", "INT", "JSON",
     "MillstreamError", "NoKeyError", "NoSidecarError", "OutputError", "Record", "RejectRecord", "STR",
-    "StateDecodeError", "Store", "UndeclaredError", "__version__",
+    "StateDecodeError", "Store", "Table", "UndeclaredError", "__version__",
 ]

@@ -13,6 +13,7 @@ from typing import Any, Callable, Final, Optional, TypeVar
 from . import channel, processes
 from .codecs import JSON, STR, CodecLike, resolve
 from .errors import ConfigError, MillstreamError
+from .hooks import Hooks
 from .schema import Declarations, Handler, PortCodecs, listed
 from .worker import STOP_VARIABLE, Worker, managed
 
@@ -71,9 +72,55 @@ class App:
 
         return register
 
+    def begin(self, function: F) -> F:
+        """Makes a function ``(ctx)``, plain or async, run when a transaction begins for a task. See finalize()."""
+        return self._hook("begin", function)
+
+    def finalize(self, function: F) -> F:
+        """Makes a function ``(ctx)``, plain or async, run before a transaction is closed: what it writes and emits joins it.
+
+        ::
+
+            @app.on("clicks")
+            def count(ctx, record):
+                ctx.gathered[record.key] = ctx.gathered.get(record.key, 0) + 1
+
+            @app.finalize
+            def flush(ctx):
+                for key, clicks in ctx.gathered.items():
+                    ctx.emit("clicks-per-transaction", key=key, value=clicks)
+
+        Gather last in a handler, so that a record that fails gathers nothing. Transactions hold whole batches then, and are
+        not closed while one is out: it costs latency. If the hook raises, the transaction is aborted and tried again.
+        """
+        return self._hook("finalize", function)
+
+    def committed(self, function: F) -> F:
+        """Makes a function ``(task)`` run after a transaction with effects of this task is committed. It runs at most once
+        per transaction, and not at all if the sidecar ends in between: for side effects that may be left out."""
+        return self._hook("committed", function)
+
+    def _hook(self, name: str, function: F) -> F:
+        if not callable(function):
+            raise TypeError(f"@app.{name} decorates a function, not {function!r}")
+        if self._declared.hooks is None:
+            self._declared.hooks = Hooks()
+        if getattr(self._declared.hooks, name) is not None:
+            raise ConfigError(f"there is a function for {name} already")
+        setattr(self._declared.hooks, name, function)
+        return function
+
     def store(self, name: str, *, key: Optional[CodecLike] = None, value: Optional[CodecLike] = None) -> None:
         """Declares the codecs of a store. Stores with the default codecs need no declaration."""
         self._declared.stores[name] = self._codecs(key, value)
+
+    def join(self, name: str, *, key: Optional[CodecLike] = None, value: Optional[CodecLike] = None) -> None:
+        """Declares the codecs of a join: those its topic is written with. The defaults need no declaration."""
+        self._declared.joins[name] = self._codecs(key, value)
+
+    def lookup(self, name: str, *, key: Optional[CodecLike] = None, value: Optional[CodecLike] = None) -> None:
+        """Declares the codecs of a lookup: those its topic is written with. The defaults need no declaration."""
+        self._declared.lookups[name] = self._codecs(key, value)
 
     def output(self, name: str, *, key: Optional[CodecLike] = None, value: Optional[CodecLike] = None) -> None:
         """Declares the codecs of an output. Outputs with the default codecs need no declaration."""

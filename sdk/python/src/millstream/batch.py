@@ -53,17 +53,21 @@ class Link(Protocol):
 
     def result(self, batch: "Batch", message: List[Any]) -> None: ...
 
+    def gathered(self, task: int) -> Dict[Any, Any]: ...
+
 
 class Batch:
     """A BATCH frame, checked. Belongs to the thread that runs it; only `signal` is set from outside."""
 
     __slots__ = (
-        "schema", "link", "seq", "task", "trace", "keys", "items", "cells", "cells_by_name", "watermark", "signal",
+        "schema", "link", "seq", "task", "trace", "keys", "items", "cells", "cells_by_name", "tables", "hook", "watermark", "signal",
         "done", "extended", "waiting_since", "finished", "error", "_indexes", "_ops_told", "logs",
     )
 
-    def __init__(self, message: List[Any], schema: Schema, link: Link) -> None:
-        """`message` is a decoded BATCH frame. Raises ProtocolError if it contradicts WELCOME or itself."""
+    def __init__(self, message: List[Any], schema: Schema, link: Link, hook: Optional[str] = None) -> None:
+        """`message` is a decoded BATCH frame; `hook` the name of the hook that is to run instead of handlers. Raises
+        ProtocolError if it contradicts WELCOME or itself."""
+        self.hook = hook
         self.schema = schema
         self.link = link
         self.seq: int = message[1]
@@ -75,7 +79,9 @@ class Batch:
         self.items: List[List[Any]] = message[5]
         self.watermark: Optional[int] = message[7] if len(message) > 7 else None
         self._check_items()
-        self.cells = self._make_cells(message[6] or {})
+        readable = self._make_cells(message[6] or {})
+        stores = len(schema.stores)
+        self.cells, self.tables = readable[:stores], readable[stores:]
         self.cells_by_name = {cells.port.name: cells for cells in self.cells}
         self.signal = RUN
         self.done = 0  # items finished so far, for EXTEND
@@ -111,7 +117,7 @@ class Batch:
                 raise ProtocolError(f"batch {self.seq} has a record whose value is no bytes: {item[5]!r:.40}")
 
     def _make_cells(self, state: Dict[int, List[Any]]) -> List[StateCells]:
-        stores = self.schema.stores
+        stores = self.schema.readable
         for id, values in state.items():
             if type(id) is not int or not 0 <= id < len(stores):
                 raise ProtocolError(f"batch {self.seq} has state of store {id!r}, there are {len(stores)}")

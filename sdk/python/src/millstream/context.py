@@ -7,13 +7,13 @@ not keep it, and do not hand it to other threads.
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Any, Dict, Final, Iterable, List, Mapping, NoReturn, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Final, Iterable, List, Mapping, NoReturn, Optional, Tuple, Union, cast
 
 from . import messages
 from .errors import OutputError, UndeclaredError
 from .record import Record
 from .schema import OutputPort, did_you_mean, listed
-from .state import AsyncStore, Store
+from .state import AsyncStore, AsyncTable, StateCells, Store, Table
 
 if TYPE_CHECKING:
     from .batch import Batch
@@ -33,7 +33,7 @@ class BaseContext:
 
     __slots__ = (
         "record", "_batch", "_index", "_key", "_key_index", "_log", "_outputs", "_staged", "_ports", "_stores",
-        "_min_timestamp", "_max_timestamp",
+        "_tables", "_min_timestamp", "_max_timestamp",
     )
     record: Record
 
@@ -48,6 +48,7 @@ class BaseContext:
         self._outputs: List[Tuple[Any, ...]] = []
         self._staged = 0  # bytes of what is in _log and _outputs
         self._ports = schema.outputs_by_name
+        self._tables: Dict[Tuple[str, str], Any] = {}
         self._min_timestamp = schema.limits.min_timestamp
         self._max_timestamp = schema.limits.max_timestamp
 
@@ -66,6 +67,21 @@ class BaseContext:
         """How far event time has come in this task (milliseconds since 1970), None before the first record counts."""
         return self._batch.watermark
 
+    @property
+    def gathered(self) -> Dict[Any, Any]:
+        """Of this task: for what ``@app.finalize`` sends. Emptied behind it, and when the sidecar drops what it has of the
+        task (a transaction was aborted, the task moved)."""
+        return self._batch.link.gathered(self._batch.task)
+
+    def join(self, name: str) -> Any:
+        """The handle on a join declared in the manifest: the value of the record's own key, or of another one of this
+        task, as the topic has it now. Read-only. Raises UndeclaredError."""
+        return self._table("join", name)
+
+    def lookup(self, name: str) -> Any:
+        """The handle on a lookup declared in the manifest: a whole topic, any key. Read-only. Raises UndeclaredError."""
+        return self._table("lookup", name)
+
     def emit(
         self,
         output: str,
@@ -80,6 +96,9 @@ class BaseContext:
         `key` and `value` go through the output's codecs; None is a null key or value (a tombstone). `headers` keep order
         and may repeat when given as pairs. `timestamp` (milliseconds since 1970, or an aware datetime) defaults to that
         of the record being handled. `partition` overrides the hash of the key.
+
+        The output ``loop`` of a manifest with ``loop: {}`` brings the record back as the input ``loop``, in the task of its
+        key: a key is needed, a partition is not allowed.
 
         Raises UndeclaredError, or OutputError for what cannot be encoded or is beyond the limits.
         """
@@ -112,6 +131,11 @@ class BaseContext:
             self._staged += len(raw_headers) * HEADER_OVERHEAD
         if partition is not None and not (type(partition) is int and 0 <= partition <= _MAX_PARTITION):
             raise OutputError(f"output {output!r}: {partition!r} is not a partition number")
+        if port.loop and (raw_key is None or partition is not None):
+            raise OutputError(
+                "output 'loop': a record for the loop needs a key, which decides the task it comes back to"
+                if raw_key is None else "output 'loop': a record for the loop chooses no partition, its key does that"
+            )
         if size > port.max_bytes:
             raise OutputError(
                 f"output {output!r}: key, value and headers have {size} bytes, the limit is {port.max_bytes}"
@@ -123,6 +147,20 @@ class BaseContext:
         self._staged += size + OUTPUT_OVERHEAD
 
     # -- for the handles on state
+
+    def _table(self, kind: str, name: str) -> Any:
+        handle = self._tables.get((kind, name))
+        if handle is None:
+            schema = self._batch.schema
+            port = (schema.joins_by_name if kind == "join" else schema.lookups_by_name).get(name)
+            if port is None:
+                self._undeclared(kind, name, schema.joins_by_name if kind == "join" else schema.lookups_by_name)
+            cells = self._batch.tables[port.id - len(schema.stores)]
+            handle = self._tables[(kind, name)] = self._new_table(cells)
+        return handle
+
+    def _new_table(self, cells: StateCells) -> Any:
+        raise NotImplementedError
 
     def _touch_foreign(self) -> None:
         """Another key than the record's own is read or written."""
@@ -178,6 +216,17 @@ class Context(BaseContext):
         except KeyError:
             self._undeclared("store", store, self._stores)
 
+    def join(self, name: str) -> Table:
+        """As :meth:`BaseContext.join`."""
+        return cast(Table, super().join(name))
+
+    def lookup(self, name: str) -> Table:
+        """As :meth:`BaseContext.lookup`."""
+        return cast(Table, super().lookup(name))
+
+    def _new_table(self, cells: StateCells) -> Table:
+        return Table(self, cells)
+
 
 class AsyncContext(BaseContext):
     """The context of an async handler: reading state is awaited, everything else is as in :class:`Context`."""
@@ -199,6 +248,17 @@ class AsyncContext(BaseContext):
                 self._undeclared("store", store, self._batch.cells_by_name)
             handle = self._stores[store] = AsyncStore(self, cells)
         return handle
+
+    def join(self, name: str) -> AsyncTable:
+        """As :meth:`BaseContext.join`."""
+        return cast(AsyncTable, super().join(name))
+
+    def lookup(self, name: str) -> AsyncTable:
+        """As :meth:`BaseContext.lookup`."""
+        return cast(AsyncTable, super().lookup(name))
+
+    def _new_table(self, cells: StateCells) -> AsyncTable:
+        return AsyncTable(self, cells)
 
     def _touch_foreign(self) -> None:
         self._run.touch_foreign(self._index)

@@ -9,6 +9,7 @@ from typing import Callable, Dict, List, Optional
 from .async_run import AsyncRun
 from .batch import Batch, run_plain
 from .errors import BatchVoided
+from .hooks import run_hook, run_hook_async
 from .session import Session
 
 def run_batches(session: Session, threads: int, any_async: bool, concurrency: int) -> None:
@@ -38,7 +39,7 @@ class _PlainExecutor:
                 return
             try:
                 if session.begin(batch):
-                    run_plain(batch)
+                    run_plain(batch) if batch.hook is None else run_hook(batch, session.hooks)
             except BatchVoided:
                 session.forget(batch)
 
@@ -117,7 +118,10 @@ class _AsyncExecutor:
         async def run() -> None:
             try:
                 if self._session.begin(batch):
-                    await AsyncRun(batch, self._concurrency).run()
+                    if batch.hook is None:
+                        await AsyncRun(batch, self._concurrency).run()
+                    else:
+                        await run_hook_async(batch, self._session.hooks)
             except (BatchVoided, asyncio.CancelledError):
                 self._session.forget(batch)
             except BaseException as error:

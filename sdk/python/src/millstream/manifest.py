@@ -20,6 +20,8 @@ class Names:
     inputs: Dict[str, str]
     outputs: Dict[str, str]
     stores: List[str] = field(default_factory=list)
+    joins: Dict[str, str] = field(default_factory=dict)
+    lookups: Dict[str, str] = field(default_factory=dict)
 
 
 def names_of(manifest: ManifestLike, processor: Optional[str] = None) -> Names:
@@ -39,6 +41,7 @@ def names_of(manifest: ManifestLike, processor: Optional[str] = None) -> Names:
     names = Names(
         _name(document), _topics(spec.get("inputs")), _topics(spec.get("outputs")),
         [store["name"] for store in spec.get("stores") or ()],
+        _topics(spec.get("joins")), _topics(spec.get("lookups")),
     )
     if spec.get("loop") is not None:
         names.inputs["loop"] = names.outputs["loop"] = f"{names.processor}-loop"

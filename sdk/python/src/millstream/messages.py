@@ -42,6 +42,9 @@ VALUES: Final = 9
 SCAN: Final = 10
 ROWS: Final = 11
 EXTEND: Final = 12
+BEGIN: Final = 13
+FINALIZE: Final = 14
+COMMITTED: Final = 15
 PING: Final = 20
 PONG: Final = 21
 ERROR: Final = 22
@@ -49,12 +52,13 @@ GOODBYE: Final = 23
 
 NAMES: Final = {
     HELLO: "HELLO", WELCOME: "WELCOME", OPEN: "OPEN", CLOSE: "CLOSE", BATCH: "BATCH", RESULT: "RESULT", CANCEL: "CANCEL",
-    GET: "GET", VALUES: "VALUES", SCAN: "SCAN", ROWS: "ROWS", EXTEND: "EXTEND", PING: "PING", PONG: "PONG",
+    GET: "GET", VALUES: "VALUES", SCAN: "SCAN", ROWS: "ROWS", EXTEND: "EXTEND", BEGIN: "BEGIN", FINALIZE: "FINALIZE",
+    COMMITTED: "COMMITTED", PING: "PING", PONG: "PONG",
     ERROR: "ERROR", GOODBYE: "GOODBYE",
 }
 # Fewest elements of the array (kind included) that a frame from the sidecar must have.
 _MIN_FIELDS: Final = {
-    WELCOME: 2, OPEN: 2, CLOSE: 2, BATCH: 7, CANCEL: 2, VALUES: 4, ROWS: 5, PING: 2, PONG: 2, ERROR: 3, GOODBYE: 2,
+    WELCOME: 2, OPEN: 2, CLOSE: 2, BATCH: 7, CANCEL: 2, VALUES: 4, ROWS: 5, BEGIN: 3, FINALIZE: 3, COMMITTED: 2, PING: 2, PONG: 2, ERROR: 3, GOODBYE: 2,
 }
 
 FLAG_TRACE: Final = 1

@@ -5,13 +5,16 @@ Built once per session, read-only afterwards, shared by all batches of the sessi
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Final, Iterable, List, Mapping, Optional, Sequence
 
 from .codecs import Codec
 from .errors import ConfigError, ProtocolError
 from .messages import DEFAULT_FRAME_CAP, HELLO_FRAME_CAP, MAX_FRAME_CAP, MAX_VERSION, MIN_VERSION
 
+# The reserved name of the input and the output of a processor's own loop.
+LOOP: Final = "loop"
 # Where WELCOME tells no bound.
 _NO_BOUND = (1 << 63) - 1
 
@@ -51,9 +54,14 @@ class InputPort:
 
 
 class StorePort:
-    __slots__ = ("id", "name", "key", "value", "max_value_bytes", "prefetched")
+    """Something to read from: a store, or a join or lookup, which are read-only. One id space for all."""
 
-    def __init__(self, id: int, name: str, codecs: PortCodecs, max_value_bytes: int, prefetched: bool) -> None:
+    __slots__ = ("kind", "id", "name", "key", "value", "max_value_bytes", "prefetched")
+
+    def __init__(
+        self, kind: str, id: int, name: str, codecs: PortCodecs, max_value_bytes: int, prefetched: bool
+    ) -> None:
+        self.kind = kind
         self.id = id
         self.name = name
         self.key = codecs.key
@@ -63,7 +71,7 @@ class StorePort:
 
 
 class OutputPort:
-    __slots__ = ("id", "name", "topic", "key", "value", "encode_key", "encode_value", "max_bytes")
+    __slots__ = ("id", "name", "topic", "key", "value", "encode_key", "encode_value", "max_bytes", "loop")
 
     def __init__(self, id: int, name: str, topic: str, codecs: PortCodecs, max_bytes: int) -> None:
         self.id = id
@@ -74,6 +82,7 @@ class OutputPort:
         self.encode_key = codecs.key.encode
         self.encode_value = codecs.value.encode
         self.max_bytes = max_bytes
+        self.loop = name == LOOP
 
 
 @dataclass(frozen=True)
@@ -91,15 +100,24 @@ class Declarations:
         self.defaults = PortCodecs(key, value)
         self.handlers: Dict[str, Handler] = {}
         self.stores: Dict[str, PortCodecs] = {}
+        self.joins: Dict[str, PortCodecs] = {}
+        self.lookups: Dict[str, PortCodecs] = {}
         self.outputs: Dict[str, PortCodecs] = {}
+        self.hooks: Any = None  # hooks.Hooks; None: the program has none
 
     @property
     def any_async(self) -> bool:
-        return any(handler.is_async for handler in self.handlers.values())
+        hooks = [] if self.hooks is None else [self.hooks.begin, self.hooks.finalize]
+        return any(handler.is_async for handler in self.handlers.values()) or any(
+            inspect.iscoroutinefunction(hook) for hook in hooks)
+
+    @property
+    def capabilities(self) -> List[str]:
+        return [] if self.hooks is None else list(self.hooks.capabilities())
 
 
 class Schema:
-    """Ids are indexes into `inputs`, `outputs` and `stores`, as in WELCOME."""
+    """Ids are indexes into `inputs`, `outputs` and `readable`, as in WELCOME. `readable` is `stores`, then joins, then lookups."""
 
     def __init__(
         self,
@@ -108,6 +126,7 @@ class Schema:
         inputs: List[InputPort],
         outputs: List[OutputPort],
         stores: List[StorePort],
+        tables: List[StorePort],
         limits: Limits,
     ) -> None:
         self.processor = processor
@@ -115,9 +134,12 @@ class Schema:
         self.inputs = inputs
         self.outputs = outputs
         self.stores = stores
+        self.readable = stores + tables
         self.limits = limits
         self.outputs_by_name = {port.name: port for port in outputs}
         self.stores_by_name = {port.name: port for port in stores}
+        self.joins_by_name = {port.name: port for port in tables if port.kind == "join"}
+        self.lookups_by_name = {port.name: port for port in tables if port.kind == "lookup"}
 
     @classmethod
     def from_welcome(cls, welcome: Any, declared: Declarations) -> "Schema":
@@ -147,8 +169,9 @@ class Schema:
             min_timestamp=int(given.get("min_timestamp", 0)),
             max_timestamp=int(given.get("max_timestamp", _NO_BOUND)),
         )
-        check_names(declared, [i["name"] for i in welcome["inputs"]],
-                    [s["name"] for s in welcome["stores"]], [o["name"] for o in welcome["outputs"]])
+        joins, lookups = welcome.get("joins") or [], welcome.get("lookups") or []
+        check_names(declared, *([entry["name"] for entry in entries] for entries in (
+            welcome["inputs"], welcome["stores"], joins, lookups, welcome["outputs"])))
         inputs = [
             InputPort(id, entry["name"], entry.get("topic", entry["name"]), declared.handlers[entry["name"]])
             for id, entry in enumerate(welcome["inputs"])
@@ -159,19 +182,24 @@ class Schema:
             for id, entry in enumerate(welcome["outputs"])
         ]
         stores = [
-            StorePort(id, entry["name"], declared.stores.get(entry["name"], declared.defaults),
+            StorePort("store", id, entry["name"], declared.stores.get(entry["name"], declared.defaults),
                       int(entry.get("max_value_bytes") or frame), bool(entry.get("prefetched", True)))
             for id, entry in enumerate(welcome["stores"])
         ]
-        return cls(str(welcome.get("processor", "")), int(welcome["session"]), inputs, outputs, stores, limits)
+        tables = [
+            StorePort("join", len(stores) + at, entry["name"], declared.joins.get(entry["name"], declared.defaults), frame, True)
+            for at, entry in enumerate(joins)
+        ]
+        tables += [
+            StorePort("lookup", len(stores) + len(joins) + at, entry["name"],
+                      declared.lookups.get(entry["name"], declared.defaults), frame, False)
+            for at, entry in enumerate(lookups)
+        ]
+        return cls(str(welcome.get("processor", "")), int(welcome["session"]), inputs, outputs, stores, tables, limits)
 
 
 def refuse_unbuilt(welcome: Mapping[str, Any]) -> None:
     """Names what this version cannot do yet, instead of ignoring it."""
-    for what in ("joins", "lookups"):
-        if welcome.get(what):
-            names = ", ".join(str(entry.get("name")) for entry in welcome[what])
-            raise ConfigError(f"the manifest declares {what} ({names}): not supported yet by the Python SDK")
     for store in welcome.get("stores", ()):
         kind = store.get("type", "KeyValue")
         if kind != "KeyValue":
@@ -179,7 +207,8 @@ def refuse_unbuilt(welcome: Mapping[str, Any]) -> None:
 
 
 def check_names(
-    declared: Declarations, inputs: Sequence[str], stores: Sequence[str], outputs: Sequence[str]
+    declared: Declarations, inputs: Sequence[str], stores: Sequence[str], joins: Sequence[str], lookups: Sequence[str],
+    outputs: Sequence[str],
 ) -> None:
     """Raises ConfigError if handlers and codecs of the program do not fit the names of the manifest."""
     for name in declared.handlers:
@@ -194,12 +223,15 @@ def check_names(
             f'  @app.on("{missing[0]}")\n  def handle(ctx, record): ...\n'
             f"handlers exist for: {listed(declared.handlers)}"
         )
-    for name in declared.stores:
-        if name not in stores:
-            raise ConfigError(f"app.store({name!r}): no such store in the manifest; stores: {listed(stores)}")
-    for name in declared.outputs:
-        if name not in outputs:
-            raise ConfigError(f"app.output({name!r}): no such output in the manifest; outputs: {listed(outputs)}")
+    for what, of_program, of_manifest in (
+        ("store", declared.stores, stores), ("join", declared.joins, joins), ("lookup", declared.lookups, lookups),
+        ("output", declared.outputs, outputs),
+    ):
+        for name in of_program:
+            if name not in of_manifest:
+                raise ConfigError(
+                    f"app.{what}({name!r}): no such {what} in the manifest; {what}s: {listed(of_manifest)}"
+                )
 
 
 def listed(names: Iterable[str]) -> str:

@@ -17,6 +17,7 @@ from . import messages
 from .batch import GIVE_WAY, RUN, VOID, Batch, NewOps, ScanPage
 from .channel import Channel
 from .errors import BatchVoided, ConfigError, MillstreamError, OutputError, ProtocolError, RefusedError
+from .hooks import BEGIN_HOOK, FINALIZE_HOOK, Gathered, Hooks
 from .schema import Declarations, Schema
 from .version import VERSION
 
@@ -81,8 +82,10 @@ class Session:
     `end_reason` and `said_goodbye` tell how it ended. It implements the Link of its batches.
     """
 
-    def __init__(self, channel: Channel, schema: Schema, parallel: int) -> None:
+    def __init__(self, channel: Channel, schema: Schema, parallel: int, hooks: Optional[Hooks] = None) -> None:
         self.schema = schema
+        self.hooks = hooks or Hooks()
+        self._gathered = Gathered()
         self.batches: "SimpleQueue[Optional[Batch]]" = SimpleQueue()
         # Called from the reader for batches that become void, e.g. to cancel coroutines.
         self.on_void: Callable[[Batch], None] = lambda batch: None
@@ -110,7 +113,7 @@ class Session:
             "sdk": "millstream-python",
             "language": "python",
             "version": VERSION,
-            "capabilities": [],
+            "capabilities": declared.capabilities,
             "inputs": list(declared.handlers),
             "parallel": parallel,
             "name": name,
@@ -130,7 +133,7 @@ class Session:
             _tell(channel, error)
             raise
         channel.frame_cap = schema.limits.frame
-        return cls(channel, schema, parallel)
+        return cls(channel, schema, parallel, declared.hooks)
 
     def start(self) -> None:
         self._reader.start()
@@ -210,6 +213,9 @@ class Session:
         async with self._asking:
             answer = self._ask(batch, frame, asyncio.get_running_loop())
             return self._page(await answer.wait_async())
+
+    def gathered(self, task: int) -> Dict[Any, Any]:
+        return self._gathered.of(task)
 
     def extend(self, batch: Batch, done: int) -> None:
         batch.extended = done
@@ -321,10 +327,19 @@ class Session:
                 answer.complete(frame)
         elif kind == messages.CANCEL:
             self._void([frame[1]])  # the executor ends it with forget()
+        elif kind in (messages.BEGIN, messages.FINALIZE):
+            name = BEGIN_HOOK if kind == messages.BEGIN else FINALIZE_HOOK
+            if name not in self.hooks.capabilities():
+                raise ProtocolError(f"{messages.NAMES[kind]}, which this worker did not ask for")
+            self._take(Batch([messages.BATCH, frame[1], frame[2], 0, [], [], {}, None], self.schema, self, name))
+        elif kind == messages.COMMITTED:
+            self._committed(frame[1])
         elif kind == messages.OPEN:
             self._tasks.add(frame[1])
+            self._gathered.drop(frame[1])
         elif kind == messages.CLOSE:
             self._tasks.discard(frame[1])
+            self._gathered.drop(frame[1])
             with self._lock:
                 seqs = [seq for seq, batch in self._in_flight.items() if batch.task == frame[1]]
             self._void(seqs)
@@ -340,6 +355,16 @@ class Session:
         elif kind != messages.PONG:
             raise ProtocolError(f"unexpected {messages.NAMES[kind]}")
         return True
+
+    def _committed(self, tasks: List[Any]) -> None:
+        """On the reading thread: it has to be short."""
+        if self.hooks.committed is None:
+            raise ProtocolError("COMMITTED, which this worker did not ask for")
+        for task, _seq in tasks:
+            try:
+                self.hooks.committed(task)
+            except Exception:
+                log.exception("the committed hook failed for task %s; the transaction is committed all the same", task)
 
     def _take(self, batch: Batch) -> None:
         with self._lock:
@@ -408,7 +433,9 @@ class Session:
         with self._lock:
             batches = list(self._in_flight.values())
             for batch in batches:
-                if batch.waiting_since and now - batch.waiting_since > self.schema.limits.deadline_ms / 2000:
+                if batch.hook is None and batch.waiting_since and (
+                    now - batch.waiting_since > self.schema.limits.deadline_ms / 2000
+                ):
                     batch.signal = VOID
                     hand_back.append(batch)
         for batch in hand_back:

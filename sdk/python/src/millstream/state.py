@@ -1,4 +1,4 @@
-"""Handles on keyed state: what ``ctx.state(name)`` returns.
+"""Handles on keyed state: what ``ctx.state(name)`` returns, and the read-only ones of ``ctx.join`` and ``ctx.lookup``.
 
 Reads are answered from the batch's own writes, then from what came with the batch, then by asking the sidecar. Writes are
 encoded and checked at once, and count only if the item that made them succeeds.
@@ -36,10 +36,12 @@ class StateCells:
         self.fetched: Dict[bytes, Optional[bytes]] = {}
 
 
-class BaseStore:
-    """What both kinds of handles share. Not thread-safe; valid only while its handler runs."""
+class Readable:
+    """What all handles share. Not thread-safe; valid only while its handler runs."""
 
     __slots__ = ("_ctx", "_batch", "_cells", "_writes", "_prefetched", "_port", "_encode", "_decode", "_max")
+    # Whether this task writes to it: then another key than the record's own is a barrier for async items.
+    _written = False
 
     def __init__(self, ctx: "BaseContext", cells: StateCells) -> None:
         self._ctx = ctx
@@ -55,6 +57,79 @@ class BaseStore:
     @property
     def name(self) -> str:
         return self._port.name
+
+    # -- for the subclasses
+
+    def _foreign(self, key: Any) -> bytes:
+        """The bytes of a key passed by the program."""
+        raw = self._encode_key(key)
+        if self._written and raw != self._ctx._key:
+            self._ctx._touch_foreign()
+        return raw
+
+    def _encode_key(self, key: Any) -> bytes:
+        try:
+            raw: bytes = self._port.key.encode(key)
+            return raw
+        except Exception as error:
+            raise OutputError(
+                f"{self._port.kind} {self.name!r}: key {key!r:.80} cannot be encoded as {self._port.key.name}: {error}"
+            ) from error
+
+    def _known(self, raw: bytes, own: bool) -> Any:
+        """The stored bytes, None if absent, MISSING if the sidecar must be asked."""
+        data = self._writes.get(raw, MISSING)
+        if data is not MISSING:
+            return data
+        if self._prefetched is not None:
+            index = self._ctx._key_index if own else self._batch.key_index(raw)
+            if index is not None:
+                data = self._prefetched[index]
+                if data is not NOT_PREFETCHED:
+                    return data
+        return self._cells.fetched.get(raw, MISSING)
+
+    def _value(self, raw: bytes, data: Any, default: Any = None) -> Any:
+        if data is None:
+            return default
+        if type(data) is not bytes:
+            data = as_bytes(data)
+        try:
+            return self._decode(data)
+        except Exception as error:
+            raise StateDecodeError(
+                f"{self._port.kind} {self.name!r}: the value of key {raw!r:.80} is not {self._port.value.name}: {error}; it begins "
+                f"with {data[:24]!r}. Was its codec changed? app.{self._port.kind}({self.name!r}, value=...)"
+            ) from error
+
+    def _row(self, row: Any) -> Row:
+        raw = as_bytes(row[0])
+        return self._port.key.decode(raw), self._value(raw, row[1])
+
+    def _bounds(self, start: Any, end: Any, prefix: Any) -> Tuple[Optional[bytes], Optional[bytes]]:
+        if prefix is not None:
+            if start is not None or end is not None:
+                raise ValueError("scan() takes either prefix or start and end")
+            first = self._encode_key(prefix)
+            return first, _after_prefix(first)
+        return (
+            None if start is None else self._encode_key(start),
+            None if end is None else self._encode_key(end),
+        )
+
+    def _no_key(self) -> NoKeyError:
+        record = self._ctx.record
+        return NoKeyError(
+            f"{self._port.kind} {self.name!r}: the record (input {record.input!r}, partition {record.task}, offset {record.offset}) "
+            "has no key, so there is no default key for state; pass key=..., or send records with keys"
+        )
+
+
+class Writable(Readable):
+    """What handles on stores add."""
+
+    __slots__ = ()
+    _written = True
 
     def set(self, value: Any, key: Any = None) -> None:
         """Write `value` for `key`, by default the record's own key. ``None`` is refused: use delete().
@@ -96,70 +171,6 @@ class BaseStore:
         writes[raw] = data
         ctx._staged += len(raw) + OP_OVERHEAD + (len(data) if data is not None else 0)
 
-    def _foreign(self, key: Any) -> bytes:
-        """The bytes of a key passed by the program. Another key than the record's own is a barrier for async items."""
-        raw = self._encode_key(key)
-        if raw != self._ctx._key:
-            self._ctx._touch_foreign()
-        return raw
-
-    def _encode_key(self, key: Any) -> bytes:
-        try:
-            raw: bytes = self._port.key.encode(key)
-            return raw
-        except Exception as error:
-            raise OutputError(
-                f"store {self.name!r}: key {key!r:.80} cannot be encoded as {self._port.key.name}: {error}"
-            ) from error
-
-    def _known(self, raw: bytes, own: bool) -> Any:
-        """The stored bytes, None if absent, MISSING if the sidecar must be asked."""
-        data = self._writes.get(raw, MISSING)
-        if data is not MISSING:
-            return data
-        if self._prefetched is not None:
-            index = self._ctx._key_index if own else self._batch.key_index(raw)
-            if index is not None:
-                data = self._prefetched[index]
-                if data is not NOT_PREFETCHED:
-                    return data
-        return self._cells.fetched.get(raw, MISSING)
-
-    def _value(self, raw: bytes, data: Any, default: Any = None) -> Any:
-        if data is None:
-            return default
-        if type(data) is not bytes:
-            data = as_bytes(data)
-        try:
-            return self._decode(data)
-        except Exception as error:
-            raise StateDecodeError(
-                f"store {self.name!r}: the value of key {raw!r:.80} is not {self._port.value.name}: {error}; it begins "
-                f"with {data[:24]!r}. Was the codec of the store changed? app.store({self.name!r}, value=...)"
-            ) from error
-
-    def _row(self, row: Any) -> Row:
-        raw = as_bytes(row[0])
-        return self._port.key.decode(raw), self._value(raw, row[1])
-
-    def _bounds(self, start: Any, end: Any, prefix: Any) -> Tuple[Optional[bytes], Optional[bytes]]:
-        if prefix is not None:
-            if start is not None or end is not None:
-                raise ValueError("scan() takes either prefix or start and end")
-            first = self._encode_key(prefix)
-            return first, _after_prefix(first)
-        return (
-            None if start is None else self._encode_key(start),
-            None if end is None else self._encode_key(end),
-        )
-
-    def _no_key(self) -> NoKeyError:
-        record = self._ctx.record
-        return NoKeyError(
-            f"store {self.name!r}: the record (input {record.input!r}, partition {record.task}, offset {record.offset}) "
-            "has no key, so there is no default key for state; pass key=..., or send records with keys"
-        )
-
     def _unencodable(self, value: Any, error: Exception) -> OutputError:
         return OutputError(
             f"store {self.name!r}: a value of type {type(value).__name__} cannot be encoded as "
@@ -167,8 +178,8 @@ class BaseStore:
         )
 
 
-class Store(BaseStore):
-    """State in a plain (not async) handler."""
+class PlainReads(Readable):
+    """Reading in a plain (not async) handler."""
 
     __slots__ = ()
 
@@ -208,7 +219,8 @@ class Store(BaseStore):
         ``limit=0`` means all. The batch's own writes up to now are seen. Writing while iterating is allowed; whether
         later pages show it depends on the key's place.
         """
-        self._ctx._touch_foreign()
+        if self._written:
+            self._ctx._touch_foreign()
         first, last = self._bounds(start, end, prefix)
         return self._rows(first, last, limit, reverse)
 
@@ -232,12 +244,20 @@ class Store(BaseStore):
         return values
 
 
-class AsyncStore(BaseStore):
-    """State in an ``async`` handler: reads are awaited, writes are not.
+class Store(PlainReads, Writable):
+    """State in a plain (not async) handler."""
 
-    Reading or writing another key than the record's own waits until all earlier records of the batch are done, and later
-    ones that had already begun are cancelled and run again afterwards, so the outcome is that of one after the other.
-    """
+    __slots__ = ()
+
+
+class Table(PlainReads):
+    """A join or lookup in a plain handler: read-only. Others write to its topic, and reads that ask the sidecar see it."""
+
+    __slots__ = ()
+
+
+class AsyncReads(Readable):
+    """Reading in an async handler."""
 
     __slots__ = ()
     _ctx: "AsyncContext"
@@ -252,7 +272,7 @@ class AsyncStore(BaseStore):
             data = self._known(raw, True)
         else:
             raw = self._foreign(key)
-            if raw != ctx._key:
+            if self._written and raw != ctx._key:
                 await ctx._barrier()
             data = self._known(raw, False)
         if data is MISSING:
@@ -262,7 +282,7 @@ class AsyncStore(BaseStore):
     async def get_many(self, keys: Iterable[Any]) -> List[Any]:
         """As :meth:`Store.get_many`."""
         raws = [self._foreign(key) for key in keys]
-        if any(raw != self._ctx._key for raw in raws):
+        if self._written and any(raw != self._ctx._key for raw in raws):
             await self._ctx._barrier()
         found = [self._known(raw, False) for raw in raws]
         missing = list(dict.fromkeys(raw for raw, data in zip(raws, found) if data is MISSING))
@@ -274,10 +294,11 @@ class AsyncStore(BaseStore):
     async def scan(
         self, start: Any = None, end: Any = None, *, prefix: Any = None, limit: int = 0, reverse: bool = False
     ) -> AsyncIterator[Row]:
-        """As :meth:`Store.scan`, for ``async for``. Always a barrier."""
-        self._ctx._touch_foreign()
+        """As :meth:`Store.scan`, for ``async for``. Of a store always a barrier."""
         first, last = self._bounds(start, end, prefix)
-        await self._ctx._barrier()
+        if self._written:
+            self._ctx._touch_foreign()
+            await self._ctx._barrier()
         cursor: Optional[bytes] = None
         given = 0
         while True:
@@ -291,6 +312,22 @@ class AsyncStore(BaseStore):
             if cursor is None:
                 return
 
+    async def _fetch(self, raws: List[bytes]) -> List[Any]:
+        values = await self._batch.get_async(self._ctx, self._port, raws)
+        self._cells.fetched.update(zip(raws, values))
+        return values
+
+
+class AsyncStore(AsyncReads, Writable):
+    """State in an ``async`` handler: reads are awaited, writes are not.
+
+    Reading or writing another key than the record's own waits until all earlier records of the batch are done, and later
+    ones that had already begun are cancelled and run again afterwards, so the outcome is that of one after the other.
+    """
+
+    __slots__ = ()
+    _ctx: "AsyncContext"
+
     def _write(self, raw: bytes, data: Optional[bytes]) -> None:
         """A write to another key waits, unseen, until all earlier items are done: they may still read that key."""
         ctx = self._ctx
@@ -299,10 +336,11 @@ class AsyncStore(BaseStore):
         else:
             super()._write(raw, data)
 
-    async def _fetch(self, raws: List[bytes]) -> List[Any]:
-        values = await self._batch.get_async(self._ctx, self._port, raws)
-        self._cells.fetched.update(zip(raws, values))
-        return values
+
+class AsyncTable(AsyncReads):
+    """A join or lookup in an async handler: read-only, and no barrier."""
+
+    __slots__ = ()
 
 
 def _after_prefix(prefix: bytes) -> Optional[bytes]:

@@ -33,13 +33,16 @@ from .batch import Batch, NewOps, ScanPage, run_plain
 from .codecs import Codec
 from .context import Headers, Timestamp, encode_headers
 from .errors import ConfigError, MillstreamError
+from .hooks import Hooks, run_hook, run_hook_async
 from .manifest import ManifestLike, Names, names_of
-from .schema import OutputPort, Schema, StorePort, listed
+from .schema import LOOP, OutputPort, Schema, StorePort, listed
 
 __all__ = ["FailedRecord", "Fed", "OutputRecord", "RecordFailed", "StateView", "TestKit"]
 
 _START = 1_700_000_000_000
 _MAX_VALUE = 1 << 20
+# A loop that is still not empty after so many batches is taken for an endless one.
+_MAX_ROUNDS = 10_000
 # Rows per page of a scan: small, so that tests meet paging.
 _PAGE = 3
 
@@ -91,7 +94,7 @@ class RecordFailed(MillstreamError):
 
 
 class StateView(Mapping[Any, Any]):
-    """The committed state of a store as a mapping in the order of the key bytes; assignment and ``del`` prepare a test."""
+    """The committed state of a store, or what a join or lookup holds, as a mapping in the order of the key bytes; assignment and ``del`` prepare a test."""
 
     def __init__(self, port: StorePort, rows: Dict[bytes, bytes]) -> None:
         self._port = port
@@ -121,7 +124,7 @@ class TestKit:
 
     :param app: the program's App; do not call its run() at import (guard it with ``if __name__ == "__main__"``).
     :param manifest: path of the processor.yaml (needs ``millstream[testing]``), looked for in the working folder, then beside
-        the test; or a parsed one. `processor` chooses one of several. Without it, give the names of `stores` and `outputs`; inputs are those with handlers.
+        the test; or a parsed one. `processor` chooses one of several. Without it, give the names of `stores`, `outputs`, `joins` and `lookups`; inputs are those with handlers.
     :param on_failure: ``"raise"`` (feed() raises RecordFailed; what came before in the batch is kept) or ``"skip"`` (the
         record goes to `failures`, the rest is handled).
     :param prefetch: False makes every read of state a question to the sidecar, as for values too large to travel along.
@@ -132,7 +135,7 @@ class TestKit:
     def __init__(
         self, app: App, manifest: Optional[ManifestLike] = None, *, processor: Optional[str] = None,
         inputs: Optional[Sequence[str]] = None, stores: Sequence[str] = (), outputs: Sequence[str] = (),
-        task: int = 0, on_failure: str = "raise", prefetch: bool = True,
+        joins: Sequence[str] = (), lookups: Sequence[str] = (), task: int = 0, on_failure: str = "raise", prefetch: bool = True,
     ) -> None:
         if on_failure not in ("raise", "skip"):
             raise ValueError('on_failure is "raise" or "skip"')
@@ -140,7 +143,8 @@ class TestKit:
             names = names_of(_found(manifest, sys._getframe(1).f_globals.get("__file__")), processor)
         else:
             all_inputs = app.inputs if inputs is None else list(inputs)
-            names = Names("test", {n: n for n in all_inputs}, {n: n for n in outputs}, list(stores))
+            names = Names("test", {n: n for n in all_inputs}, {n: n for n in outputs}, list(stores),
+                          {n: n for n in joins}, {n: n for n in lookups})
         self.task = task
         self.now = _START  # the timestamp of records that are fed without one; see advance()
         self.failures: List[FailedRecord] = []
@@ -151,10 +155,13 @@ class TestKit:
         self._any_async = app._declared.any_async
         self._on_failure = on_failure
         self._prefetch = prefetch
-        self._rows: List[Dict[bytes, bytes]] = [{} for _ in self._schema.stores]
+        self._rows: List[Dict[bytes, bytes]] = [{} for _ in self._schema.readable]
         self._outputs: List[List[OutputRecord]] = [[] for _ in self._schema.outputs]
         self._offsets = [0] * len(self._schema.inputs)
         self._seq = 0
+        self._hooks = app._declared.hooks or Hooks()
+        self._gathered: Dict[Any, Any] = {}
+        self._looping: List[List[Any]] = []  # sent to the loop and not handled yet, as _item gives records
 
     # -- in
 
@@ -167,8 +174,40 @@ class TestKit:
         self.feed_batch([Fed(input, value, key, headers, timestamp)])
 
     def feed_batch(self, records: Iterable[Fed]) -> None:
-        """Several records as one batch, in this order: a failure keeps what came before it, as in production."""
-        items = [self._item(record) for record in records]
+        """Several records as one batch, in this order: a failure keeps what came before it, as in production. What they
+        emit to the loop follows as further batches until nothing comes back."""
+        self._transaction([self._item(record) for record in records])
+        rounds = 0
+        while self._looping:
+            rounds += 1
+            if rounds > _MAX_ROUNDS:
+                raise MillstreamError(f"records came back through the loop {_MAX_ROUNDS} times: the loop does not end")
+            items, self._looping = self._looping, []
+            self._transaction(items)
+
+    def _transaction(self, items: List[List[Any]]) -> None:
+        """With the program's hooks around. One that raises fails the test: production would abort and try again."""
+        self._run_hook("begin")
+        self._handle(items)
+        self._run_hook("finalize")
+        if self._hooks.committed is not None:
+            self._hooks.committed(self.task)
+
+    def _run_hook(self, name: str) -> None:
+        if getattr(self._hooks, name) is None:
+            return
+        self._seq += 1
+        link = _KitLink(self._rows, self._gathered)
+        batch = Batch([messages.BATCH, self._seq, self.task, 0, [], [], {}, None], self._schema, link, name)
+        if self._any_async:
+            asyncio.run(run_hook_async(batch, self._hooks))
+        else:
+            run_hook(batch, self._hooks)
+        if batch.error is not None:
+            raise batch.error
+        self._take_result(link)
+
+    def _handle(self, items: List[List[Any]]) -> None:
         attempt = 1
         while items:
             done, failure, error = self._run(items, attempt)
@@ -192,10 +231,15 @@ class TestKit:
 
     def state(self, store: str) -> StateView:
         """The committed state of a store."""
-        port = self._schema.stores_by_name.get(store)
-        if port is None:
-            raise KeyError(f"no store {store!r}; stores: {listed(self._schema.stores_by_name)}")
-        return StateView(port, self._rows[port.id])
+        return self._view("store", store, self._schema.stores_by_name)
+
+    def join(self, name: str) -> StateView:
+        """What a join holds: assign to it what its topic would have said."""
+        return self._view("join", name, self._schema.joins_by_name)
+
+    def lookup(self, name: str) -> StateView:
+        """What a lookup holds: assign to it what its topic would have said."""
+        return self._view("lookup", name, self._schema.lookups_by_name)
 
     def outputs(self, output: str) -> List[OutputRecord]:
         """What was emitted to an output so far, in order."""
@@ -207,6 +251,12 @@ class TestKit:
         taken = list(kept)
         kept.clear()
         return taken
+
+    def _view(self, kind: str, name: str, ports: Mapping[str, StorePort]) -> StateView:
+        port = ports.get(name)
+        if port is None:
+            raise KeyError(f"no {kind} {name!r}; {kind}s: {listed(ports)}")
+        return StateView(port, self._rows[port.id])
 
     def _output(self, name: str) -> OutputPort:
         port = self._schema.outputs_by_name.get(name)
@@ -238,14 +288,21 @@ class TestKit:
             [messages.ITEM_RECORD, input, offset, timestamp, places.get(key), value, headers, attempt]
             for input, offset, timestamp, key, value, headers in items
         ]
-        state = {id: [stored.get(key) for key in keys] for id, stored in enumerate(self._rows)} if self._prefetch else {}
+        state = {
+            port.id: [self._rows[port.id].get(key) for key in keys]
+            for port in self._schema.readable if self._prefetch and port.kind != "lookup"
+        }
         frame = [messages.BATCH, self._seq, self.task, 0, keys, rows, state, None]
-        link = _KitLink(self._rows)
+        link = _KitLink(self._rows, self._gathered)
         batch = Batch(messages.decode(msgpack.packb(frame)), self._schema, link)
         if self._any_async:
             asyncio.run(AsyncRun(batch, concurrency=64).run())
         else:
             run_plain(batch)
+        done, failure = self._take_result(link)
+        return done, failure, batch.error
+
+    def _take_result(self, link: "_KitLink") -> Tuple[int, Optional[Dict[str, Any]]]:
         assert link.told is not None
         _, _, done, failure, ops, outputs = msgpack.unpackb(msgpack.packb(link.told), raw=False, strict_map_key=False)[:6]
         for id, writes in ops.items():
@@ -256,13 +313,18 @@ class TestKit:
                     self._rows[id][key] = value
         for output in outputs:
             self._collect(*output)
-        return done, failure, batch.error
+        return done, failure
 
     def _collect(
         self, id: int, key: Optional[bytes], value: Optional[bytes], timestamp: Optional[int] = None,
         headers: Any = None, partition: Optional[int] = None,
     ) -> None:
         port = self._schema.outputs[id]
+        if port.loop:
+            back = next(input for input in self._schema.inputs if input.name == LOOP)
+            at = self.now if timestamp is None else timestamp
+            self._looping.append([back.id, self._offsets[back.id], at, key, value, headers])
+            self._offsets[back.id] += 1
         self._outputs[id].append(OutputRecord(
             port.name, None if key is None else port.key.decode(key), None if value is None else port.value.decode(value),
             [(name if isinstance(name, str) else name.decode("utf-8", "surrogateescape"), data) for name, data in headers or ()], timestamp, partition, key, value,
@@ -272,8 +334,9 @@ class TestKit:
 class _KitLink:
     """The Link of a kit's batches: answers from committed state and the batch's own writes."""
 
-    def __init__(self, rows: List[Dict[bytes, bytes]]) -> None:
+    def __init__(self, rows: List[Dict[bytes, bytes]], gathered: Dict[Any, Any]) -> None:
         self._rows = rows
+        self._gathered = gathered
         self._scratch: List[Dict[bytes, Optional[bytes]]] = [{} for _ in rows]
         self.told: Optional[List[Any]] = None
 
@@ -310,6 +373,9 @@ class _KitLink:
         await asyncio.sleep(0)
         return self.scan(batch, store, first, last, limit, reverse, cursor, new_ops)
 
+    def gathered(self, task: int) -> Dict[Any, Any]:
+        return self._gathered
+
     def extend(self, batch: Batch, done: int) -> None:
         """Nobody waits in a kit."""
 
@@ -326,7 +392,9 @@ def _welcome(names: Names, prefetch: bool) -> Dict[str, Any]:
             {"name": name, "type": "KeyValue", "prefetched": prefetch, "max_value_bytes": _MAX_VALUE}
             for name in names.stores
         ],
-        "joins": [], "lookups": [], "capabilities": [],
+        "joins": [{"name": name, "topic": topic} for name, topic in names.joins.items()],
+        "lookups": [{"name": name, "topic": topic} for name, topic in names.lookups.items()],
+        "capabilities": [],
         "limits": {
             "frame": messages.DEFAULT_FRAME_CAP, "deadline_ms": 60_000, "min_timestamp": 0,
             "max_timestamp": 253_402_300_799_999,
