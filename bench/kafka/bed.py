@@ -111,7 +111,7 @@ class Bed:
         end = samples[0][0] + deadline
         while True:
             time.sleep(SAMPLE_SECONDS)
-            now, seen = time.monotonic(), progress()
+            seen, now = progress(), time.monotonic()
             if seen != samples[-1][1]:
                 samples.append((now, seen))
             elif seen >= goal and now - samples[-1][0] > SETTLED_SECONDS:
