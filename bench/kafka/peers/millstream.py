@@ -65,6 +65,9 @@ def total(metrics, name, **labels):
     return sum(value for series, value in metrics.items() if series.split("{")[0] == name and all(each in series for each in wanted))
 
 
+OVER_SECONDS = 2  # working for so long without a restore: the tasks of the start are restored
+
+
 class RestoreWatch(threading.Thread):
     """Looks at a starting sidecar until its restores are over: from when the first began to the last byte read back."""
 
@@ -75,15 +78,19 @@ class RestoreWatch(threading.Thread):
         self.start()
 
     def run(self):
+        quiet_since = time.monotonic()
         while not self.ended.wait(0.02) and self.process.alive():
             metrics = self.process.metrics.read()
             now, done = time.monotonic(), total(metrics, "millstream_restored_bytes_total")
-            if total(metrics, "millstream_restoring_tasks") > 0 and self.first is None:
+            restoring = total(metrics, "millstream_restoring_tasks") > 0
+            if restoring and self.first is None:
                 self.first = now
             if done > self.bytes:
                 self.first, self.last, self.bytes = self.first or now, now, done
-            elif metrics and total(metrics, "millstream_records_total") > 0 and total(metrics, "millstream_restoring_tasks") == 0:
-                return  # it works: whatever was to restore is restored
+            if restoring or total(metrics, "millstream_records_total") == 0:
+                quiet_since = now
+            elif now - quiet_since > OVER_SECONDS:
+                return
 
 
 class Millstream(Peer):
