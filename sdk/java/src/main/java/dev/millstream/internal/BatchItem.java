@@ -10,7 +10,11 @@ public final class BatchItem {
   public static final int CLOSING = 2;
 
   /** Ids that WELCOME declared: how many inputs, the types of the stores, whether there are timers. */
-  public record Shape(int inputs, List<String> stores, int readable, boolean timers) {
+  public record Shape(int inputs, List<String> stores, int readable, boolean timers, boolean anyWindows) {
+    public Shape(int inputs, List<String> stores, int readable, boolean timers) {
+      this(inputs, stores, readable, timers, stores.stream().anyMatch(type -> !type.equals("KeyValue")));
+    }
+
     public boolean isWindowed(int store) {
       return store < stores.size() && !stores.get(store).equals("KeyValue");
     }
@@ -47,7 +51,7 @@ public final class BatchItem {
     long kind = r.int64("BATCH item");
     BatchItem item = new BatchItem();
     if (kind == RECORD) {
-      item.readRecord(r, count, keys, shape);
+      item.readRecord(r, count, shape);
     } else if (kind == TIMER && shape.timers) {
       item.readTimer(r, count);
     } else if (kind == CLOSING) {
@@ -69,7 +73,7 @@ public final class BatchItem {
     return count - least;
   }
 
-  private void readRecord(FrameReader r, int count, int keys, Shape shape) {
+  private void readRecord(FrameReader r, int count, Shape shape) {
     int left = least(count, 7, "record");
     input = r.int32("record input");
     offset = r.int64("record offset");
@@ -84,10 +88,10 @@ public final class BatchItem {
     if (r.more(left)) {
       attempt = r.int32("record attempt");
     }
-    if (r.more(left - 1)) {
+    if (shape.anyWindows && r.more(left - 1)) { // elsewhere the field would be a later version's
       windows = readWindows(r, shape);
     }
-    r.skip(left - 2);
+    r.skip(shape.anyWindows ? left - 2 : left - 1);
     if (input >= shape.inputs) {
       throw FrameReader.bad("BATCH names input " + input + ", there are " + shape.inputs);
     }
