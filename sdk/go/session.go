@@ -300,7 +300,7 @@ func (s *session) dispatch(payload []byte) error {
 		}
 		code, message := r.text("code"), r.text("message")
 		if r.err == nil {
-			return fmt.Errorf("the sidecar ended the session: %s (%s)", message, code)
+			return fmt.Errorf("the sidecar ended the session: %s (%s). What to do: %s", message, code, findErrorCode(code).remedy)
 		}
 	case kindGoodbye:
 		if fields < 1 {

@@ -45,12 +45,6 @@ const (
 	kindGoodbye = 23
 )
 
-const (
-	codeBadFrame      = "BadFrame"
-	codeFrameTooLarge = "FrameTooLarge"
-	codeWorkerFailed  = "WorkerFailed"
-)
-
 // A frameReader takes MessagePack values off the front of a payload. Its error is sticky: after the first one every read
 // gives zero values, so callers look at it once, at the end of what they read.
 type frameReader struct {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 )
 
@@ -24,9 +23,6 @@ const (
 	helloGrace = time.Second
 	maxPath    = 107
 )
-
-// ERROR codes that starting again cannot cure.
-var finalRefusals = []string{"VersionMismatch", "Refused", "NotAllowed"}
 
 // A worker serves sessions one after the other on one connection at a time.
 type worker struct {
@@ -134,8 +130,8 @@ func (w *worker) giveUpOrLog(err error, waitUntil time.Time, connected bool) err
 	switch {
 	case errors.As(err, &config):
 		return err
-	case errors.As(err, &refused) && slices.Contains(finalRefusals, refused.Code):
-		return &ConfigError{"the sidecar refuses this program: " + refused.Error()}
+	case errors.As(err, &refused) && findErrorCode(refused.Code).final:
+		return &ConfigError{"the sidecar refuses this program: " + refused.Error() + ". What to do: " + findErrorCode(refused.Code).remedy}
 	case time.Now().Before(waitUntil):
 		if !w.said {
 			w.said = true

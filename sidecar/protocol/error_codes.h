@@ -1,35 +1,103 @@
 #ifndef MILLSTREAM_SIDECAR_PROTOCOL_ERROR_CODES_H_
 #define MILLSTREAM_SIDECAR_PROTOCOL_ERROR_CODES_H_
 
+#include <string_view>
+
+// Written by tools/docs/errors.py from sidecar/protocol/errors.json; do not edit.
 // The codes of ERROR frames, both directions. They are labels of metrics too, so the set is small and fixed; the
 // message of the frame carries everything else.
+// clang-format off
 namespace millstream::protocol {
 
-// Sent by the sidecar before there is a session.
-inline constexpr char kVersionMismatch[] = "VersionMismatch";  // the message names both ranges
-inline constexpr char kHelloTimeout[] = "HelloTimeout";        // no whole HELLO within the deadline
-inline constexpr char kTooManyWorkers[] = "TooManyWorkers";    // sidecar.workers.max of the manifest is reached
-inline constexpr char kNotAllowed[] = "NotAllowed";            // the peer runs as a user that may not connect
-inline constexpr char kRefused[] = "Refused";  // HELLO does not fit the processor, e.g. a handler of no input
-
-// Sent by the sidecar at any time.
-inline constexpr char kBadFrame[] = "BadFrame";            // not a message of the protocol, or not at this place
-inline constexpr char kFrameTooLarge[] = "FrameTooLarge";  // the length is beyond the cap told in WELCOME
-inline constexpr char kUnknownBatch[] =
-    "UnknownBatch";  // RESULT, GET, SCAN or EXTEND for a seq this session was not sent
-inline constexpr char kUnknownStore[] = "UnknownStore";    // a store, join or lookup id beyond WELCOME's lists
-inline constexpr char kUnknownOutput[] = "UnknownOutput";  // an output id beyond WELCOME's list
-inline constexpr char kFlood[] = "Flood";                // more unanswered GETs or more EXTENDs than a worker may send
-inline constexpr char kUnresponsive[] = "Unresponsive";  // PING not answered while idle
-inline constexpr char kNotReading[] = "NotReading";      // frames pile up because the peer does not read them
-inline constexpr char kDeadlineExceeded[] = "DeadlineExceeded";  // the batch took longer than batch.deadline
-inline constexpr char kStopping[] = "Stopping";                  // the sidecar ends
-inline constexpr char kInternal[] = "Internal";                  // a bug of the sender
-
-// Sent by a worker: kWorkerFailed for a crash it can still report (an exception outside any handler, with its
-// traceback).
+inline constexpr char kVersionMismatch[] = "VersionMismatch";
+inline constexpr char kHelloTimeout[] = "HelloTimeout";
+inline constexpr char kTooManyWorkers[] = "TooManyWorkers";
+inline constexpr char kNotAllowed[] = "NotAllowed";
+inline constexpr char kRefused[] = "Refused";
+inline constexpr char kBadFrame[] = "BadFrame";
+inline constexpr char kFrameTooLarge[] = "FrameTooLarge";
+inline constexpr char kUnknownBatch[] = "UnknownBatch";
+inline constexpr char kUnknownStore[] = "UnknownStore";
+inline constexpr char kUnknownOutput[] = "UnknownOutput";
+inline constexpr char kFlood[] = "Flood";
+inline constexpr char kUnresponsive[] = "Unresponsive";
+inline constexpr char kNotReading[] = "NotReading";
+inline constexpr char kDeadlineExceeded[] = "DeadlineExceeded";
+inline constexpr char kStopping[] = "Stopping";
+inline constexpr char kInternal[] = "Internal";
 inline constexpr char kWorkerFailed[] = "WorkerFailed";
 
+struct ErrorCode {
+  std::string_view code;
+  bool final;  // connecting again does not help
+  std::string_view cause, remedy;
+};
+
+inline constexpr ErrorCode kErrorCodes[] = {
+    {kVersionMismatch, true,
+     "the worker and the sidecar speak no common version of the protocol; the message names both ranges",
+     "upgrade the older of the two: the SDK of the program, or millstream"},
+    {kHelloTimeout, false,
+     "no whole HELLO came within 5 s of the connection",
+     "send HELLO at once after connecting, before anything slow; look for a process that stands still (debugger, no CPU)"},
+    {kTooManyWorkers, false,
+     "as many workers as sidecar.workers.max of the manifest allows are connected",
+     "open fewer connections (fewer worker processes), or raise sidecar.workers.max"},
+    {kNotAllowed, true,
+     "the worker runs as a user that may not connect to this sidecar",
+     "run the worker as the sidecar's own user or as one of those it allows"},
+    {kRefused, true,
+     "HELLO does not fit the processor, for example a handler of an input that it does not have; the message lists what there is",
+     "make the names of the program and of the manifest agree"},
+    {kBadFrame, false,
+     "a frame that is no message of the protocol, or not one at this place; the message names kind and field",
+     "a bug of the SDK (or of the sidecar, where the worker says it): run millstream conform against the program, and report it with the message"},
+    {kFrameTooLarge, false,
+     "the length of a frame is beyond the cap told in WELCOME (limits.frame)",
+     "write and emit less for one record; an SDK ends its RESULT early when the frame is full"},
+    {kUnknownBatch, false,
+     "RESULT, GET, SCAN or EXTEND names a seq that this session was not sent",
+     "a bug of the SDK: answer only batches of the connection at hand, each once"},
+    {kUnknownStore, false,
+     "a store, join or lookup id that WELCOME did not list",
+     "a bug of the SDK: ids are indexes in stores, then joins, then lookups of this session's WELCOME"},
+    {kUnknownOutput, false,
+     "an output id that WELCOME did not list",
+     "a bug of the SDK: ids are indexes in outputs of this session's WELCOME"},
+    {kFlood, false,
+     "more unanswered GETs and SCANs, or more EXTENDs, than a worker may have",
+     "wait for answers before asking for more; read several keys in one call; send EXTEND once per item at most"},
+    {kUnresponsive, false,
+     "the worker held no batch and did not answer PING within 20 s",
+     "let the SDK read its socket: look for code that blocks the whole process, or a process that was stopped"},
+    {kNotReading, false,
+     "frames pile up because the worker does not read them",
+     "read the socket while handlers run; look for a handler that blocks the thread of the SDK"},
+    {kDeadlineExceeded, false,
+     "the batch took longer than batch.deadline, without EXTEND that made progress",
+     "make the handler faster (a slow service behind it?), or batch.maxRecords smaller, or batch.deadline longer"},
+    {kStopping, false,
+     "the sidecar ends",
+     "nothing: the worker connects again when the sidecar is back"},
+    {kInternal, false,
+     "a bug of the sender",
+     "report it with the message and the lines of the log around it"},
+    {kWorkerFailed, false,
+     "the worker is about to end because of an error outside any handler; the message is shown to the user",
+     "correct the program: the message says what failed"},
+};
+
+// What there is to say about a code. One that is not known is taken as Internal, as the protocol has it.
+constexpr const ErrorCode& FindErrorCode(std::string_view code) {
+  const ErrorCode* internal = nullptr;
+  for (const ErrorCode& known : kErrorCodes) {
+    if (known.code == code) return known;
+    if (known.code == kInternal) internal = &known;
+  }
+  return *internal;
+}
+
 }  // namespace millstream::protocol
+// clang-format on
 
 #endif  // MILLSTREAM_SIDECAR_PROTOCOL_ERROR_CODES_H_

@@ -45,7 +45,7 @@ OWNERS = {
     "msgpack": ["sidecar/protocol", "sdk/cpp"],
     "yaml-cpp": ["common/spec"],
     "valijson": ["common/spec"],
-    "nlohmann": ["common/spec", "common/log/embedded", "common/log/kafka", "sidecar/protocol", "sidecar/store", "sidecar/engine"] + SIDECAR_AND_CLI,
+    "nlohmann": ["sdk/cpp", "common/spec", "common/log/embedded", "common/log/kafka", "sidecar/protocol", "sidecar/store", "sidecar/engine"] + SIDECAR_AND_CLI,
     "prometheus": ["common/base"],
     "spdlog": ["common/base"],
     "CLI": ["cli", "sidecar"],
@@ -54,7 +54,7 @@ OWNERS = {
 }
 # For tests and benchmarks only.
 TEST_LIBRARIES = ["gtest", "gmock", "benchmark"]
-FREE = ["absl", "sys", "netinet", "arpa", "net", "linux", "asm", "bits", "experimental"]
+FREE = ["millstream", "absl", "sys", "netinet", "arpa", "net", "linux", "asm", "bits", "experimental"]
 
 
 def layer_of(folder, table=None):

@@ -1,10 +1,14 @@
 """One function per rule: takes a Tree, yields Findings. RULES at the end is the list that tidy.py runs."""
 import re
 import subprocess
-from pathlib import PurePosixPath
+import sys
+from pathlib import Path, PurePosixPath
 
 from layers import FREE, MAY_INCLUDE, OWNERS, TEST_LIBRARIES, layer_of, library_of, reachable
 from tree import Finding
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools" / "docs"))
+import errors as error_table  # noqa: E402
 
 # This folder speaks about marks, hosts and paths in order to forbid them.
 OWN_FOLDER = "tests/tidy/"
@@ -238,5 +242,13 @@ def links(tree):
                     yield Finding(file.path, number, f"the link to {target} leads nowhere")
 
 
+def protocol_errors(tree):
+    """What is made of the table of protocol errors (sidecar/protocol/errors.json) is current."""
+    if error_table.SOURCE not in tree.by_path:
+        return
+    for path, problem in error_table.stale(lambda path: tree.by_path[path].text if path in tree.by_path else None):
+        yield Finding(path, 1, problem)
+
+
 RULES = [dependency_direction, include_paths, library_owners, library_leaks, file_size, folder_readme, include_guard, unfinished,
-         disabled_tests, machine_paths, registry_hosts, scripts, compiled, links]
+         disabled_tests, machine_paths, registry_hosts, scripts, compiled, links, protocol_errors]

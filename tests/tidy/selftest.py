@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Shows that every rule of tidy can fail: small trees in which exactly one rule must complain, and clean ones."""
+import json
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 import rules  # noqa: E402
+from rules import error_table  # noqa: E402
 from tree import File, Tree  # noqa: E402
 
 
@@ -37,6 +39,18 @@ CLEAN = {
     "tools/x.sh": "#!/usr/bin/env bash\nmktemp /tmp/a.XXXXXX; echo $HOME/work ./work/x a/root\n",
     "x.py": "print(1)\n",
 }
+
+
+
+def errors():
+    """A table of protocol errors and all that is made of it."""
+    table = [{"code": "Internal", "from": "both", "final": False, "cause": "a bug", "remedy": "say who spoke"}]
+    marks = f"# protocol\n{error_table.BEGIN}\n{error_table.END}\n"
+    made = {path: writer(table, marks) for path, writer in error_table.WRITERS.items()}
+    return {error_table.SOURCE: json.dumps(table), "sidecar/protocol/README.md": README, **made}
+
+
+ERRORS = errors()
 
 # rule -> trees in which it and no other rule fails
 BROKEN = {
@@ -79,6 +93,11 @@ BROKEN = {
     "scripts": [{"tools/x.sh": "if true; then\n"}, {"dev": "#!/usr/bin/env bash\nfor x in\n"}, {"x.py": "def f(:\n"}],
     "compiled": [{"common/base/extra.cc": "\n"}, {"common/base/bids.cc": "\n"}, {"common/base/more/deep.cc": "\n", "common/base/more/README.md": README}],
     "links": [{"notes.md": "[gone](docs/gone.md)\n"}, {"sidecar/engine/notes.md": "[gone](../stores/README.md#x)\n"}],
+    # The table and what is made of it are not in the clean tree, so each of these is the whole of it.
+    "protocol_errors": [{**ERRORS, "sdk/go/error_codes.go": ERRORS["sdk/go/error_codes.go"] + "\n"}, {**ERRORS, "docs/reference/protocol.md": "# no marks\n"},
+                        {**ERRORS, error_table.SOURCE: ERRORS[error_table.SOURCE].replace("spoke", "spoke.")},
+                        {**ERRORS, error_table.SOURCE: ERRORS[error_table.SOURCE].replace("spoke", "was silent")},
+                        {**ERRORS, "sdk/python/src/millstream/error_codes.py": None}],
 }
 
 
@@ -107,6 +126,7 @@ def main():
             print(f"FAILED tidy self-test {name}: expected {expected}, got {got}")
 
     check("clean tree", [], {})
+    check("current table of errors", [], ERRORS)
     check("warnings do not fail", [], {"common/base/ids.cc": LINE * 600})
     for rule in rules.RULES:
         cases = BROKEN.get(rule.__name__, [])

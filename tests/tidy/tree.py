@@ -34,12 +34,17 @@ class File:
         return PurePosixPath(self.path).name
 
     @property
+    def is_ours(self):
+        """Not a program of somebody else's: what `millstream init` writes has its own root."""
+        return not self.path.startswith("cli/templates/")
+
+    @property
     def is_header(self):
-        return self.path.endswith(".h")
+        return self.path.endswith(".h") and self.is_ours
 
     @property
     def is_cpp(self):
-        return self.path.endswith((".h", ".cc"))
+        return self.path.endswith((".h", ".cc")) and self.is_ours
 
     @property
     def is_python(self):

@@ -36,6 +36,8 @@ mod codec;
 mod context;
 mod error;
 mod hooks;
+#[rustfmt::skip]
+mod error_codes;
 mod join;
 mod output;
 mod panics;

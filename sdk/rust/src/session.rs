@@ -337,7 +337,8 @@ impl Session {
             }
             kind::ERROR if fields >= 2 => {
                 let (code, message) = (reader.text("code")?, reader.text("message")?);
-                Err(End::Lost(format!("the sidecar ended the session: {message} ({code})")))
+                let remedy = crate::error_codes::find(&code).remedy;
+                Err(End::Lost(format!("the sidecar ended the session: {message} ({code}). What to do: {remedy}")))
             }
             kind::GOODBYE if fields >= 1 => {
                 let reason = reader.text("reason")?;

@@ -2,6 +2,7 @@
 
 use crate::app::{App, Settings};
 use crate::error::RunError;
+use crate::error_codes;
 use crate::pool::Pool;
 use crate::session::{self, OpenError, Session};
 use crate::stop::Event;
@@ -26,8 +27,6 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 const HELLO_GRACE: Duration = Duration::from_secs(1);
 /// What a socket's address has room for.
 const MAX_PATH: usize = 107;
-/// ERROR codes that starting again cannot cure.
-const FINAL_REFUSALS: [&str; 3] = ["VersionMismatch", "Refused", "NotAllowed"];
 
 /// Serves on one connection at a time.
 pub(crate) struct Worker {
@@ -134,8 +133,11 @@ impl Worker {
         let socket = self.settings.socket.display();
         let (reason, nobody) = match problem {
             Problem::Open(OpenError::Unfit(error)) => return Err(error),
-            Problem::Open(OpenError::Refused { code, message }) if FINAL_REFUSALS.contains(&code.as_str()) => {
-                return Err(RunError::Config(format!("the sidecar refuses this program: {message} ({code})")));
+            Problem::Open(OpenError::Refused { code, message }) if error_codes::find(&code).is_final => {
+                let remedy = error_codes::find(&code).remedy;
+                return Err(RunError::Config(format!(
+                    "the sidecar refuses this program: {message} ({code}). What to do: {remedy}"
+                )));
             }
             Problem::Open(OpenError::Refused { code, message }) => {
                 (format!("the sidecar does not take this worker yet: {message} ({code})"), false)

@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 
 import type { App } from "./app.js";
 import { BatchRun, emptyResult, type Link, type ScanPage } from "./batch.js";
+import { findErrorCode } from "./error_codes.js";
 import { BatchVoided, MillstreamError, OutputError, ProtocolError, RefusedError } from "./errors.js";
 import { FrameCutter } from "./frames.js";
 import type { Logger } from "./log.js";
@@ -213,7 +214,7 @@ export class Session implements Link {
       case Kind.ERROR: {
         if (fields < 2) throw new ProtocolError(`ERROR has ${fields} fields`);
         const code = r.text("code");
-        return this.end(`the sidecar ended the session: ${r.text("message")} (${code})`);
+        return this.end(`the sidecar ended the session: ${r.text("message")} (${code}). What to do: ${findErrorCode(code).remedy}`);
       }
       case Kind.GOODBYE: {
         if (fields < 1) throw new ProtocolError("GOODBYE has no reason");

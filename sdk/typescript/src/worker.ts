@@ -4,6 +4,7 @@ import { basename } from "node:path";
 
 import type { App } from "./app.js";
 import { ConfigError, NoSidecarError, RefusedError } from "./errors.js";
+import { findErrorCode } from "./error_codes.js";
 import type { Logger } from "./log.js";
 import { Session } from "./session.js";
 
@@ -18,8 +19,6 @@ const LEAVE_MS = 5000;
 /** Told to stop while HELLO is unanswered: so long for a WELCOME that is on its way. */
 const HELLO_GRACE_MS = 1000;
 const MAX_PATH = 107;
-/** ERROR codes that starting again cannot cure. */
-const FINAL_REFUSALS = ["VersionMismatch", "Refused", "NotAllowed"];
 
 export interface WorkerOptions {
   path: string;
@@ -145,8 +144,9 @@ export class Worker {
   private giveUpOrLog(error: Error, waitUntil: number, connectedOnce: boolean): void {
     const { path, lostSeconds, logger } = this.options;
     if (error instanceof ConfigError) throw error;
-    if (error instanceof RefusedError && FINAL_REFUSALS.includes(error.code)) {
-      throw new ConfigError(`the sidecar refuses this program: ${error.message} (${error.code})`);
+    if (error instanceof RefusedError && findErrorCode(error.code).final) {
+      throw new ConfigError(
+        `the sidecar refuses this program: ${error.message} (${error.code}). What to do: ${findErrorCode(error.code).remedy}`);
     }
     if (performance.now() >= waitUntil) {
       if (!(error instanceof NoSidecarError)) throw error;

@@ -13,7 +13,7 @@ import time
 from queue import SimpleQueue
 from typing import Any, Callable, Dict, Final, List, NoReturn, Optional, Set
 
-from . import messages
+from . import error_codes, messages
 from .batch import GIVE_WAY, RUN, VOID, Batch, NewOps, ScanPage
 from .channel import Channel
 from .errors import BatchVoided, ConfigError, MillstreamError, OutputError, ProtocolError, RefusedError
@@ -346,7 +346,7 @@ class Session:
         elif kind == messages.PING:
             self._channel.send([messages.PONG, frame[1]])
         elif kind == messages.ERROR:
-            self.end_reason = f"the sidecar ended the session: {frame[2]} ({frame[1]})"
+            self.end_reason = f"the sidecar ended the session: {frame[2]} ({frame[1]}). What to do: {error_codes.find(str(frame[1])).remedy}"
             return False
         elif kind == messages.GOODBYE:
             self.said_goodbye = True

@@ -12,7 +12,7 @@ import time
 from types import FrameType
 from typing import Any, Callable, Dict, Final, Optional
 
-from . import channel
+from . import channel, error_codes
 from .channel import Channel
 from .errors import ConfigError, NoSidecarError, ProtocolError, RefusedError
 from .executor import run_batches
@@ -28,8 +28,6 @@ _LONGEST_BACKOFF: Final = 2.0
 _GOOD_SESSION_SECONDS: Final = 5.0
 # A second Ctrl-C sooner than this is the same one seen twice (the terminal signals the whole process group).
 _SAME_INTERRUPT_SECONDS: Final = 0.5
-# ERROR codes that starting again cannot cure.
-_FINAL_REFUSALS: Final = ("VersionMismatch", "Refused", "NotAllowed")
 # After the bound for stopping the worker says GOODBYE and serves what is in flight for so long.
 _LEAVE_SECONDS: Final = 5.0
 # Told to stop while HELLO is unanswered: so long for a WELCOME that is on its way.
@@ -142,9 +140,10 @@ class Worker:
 
     def _give_up_or_log(self, error: Exception, wait_until: float, connected_once: bool) -> None:
         if isinstance(error, RefusedError):
-            if error.code in _FINAL_REFUSALS:
-                raise ConfigError(f"the sidecar refuses this program: {error} ({error.code})") from error
-            log.warning("the sidecar does not take this worker yet: %s (%s)", error, error.code)
+            known = error_codes.find(error.code)
+            if known.final:
+                raise ConfigError(f"the sidecar refuses this program: {error} ({error.code}). What to do: {known.remedy}") from error
+            log.warning("the sidecar does not take this worker yet: %s (%s). What to do: %s", error, error.code, known.remedy)
         if time.monotonic() >= wait_until:
             if isinstance(error, NoSidecarError):
                 raise NoSidecarError(missing_sidecar(self._path, connected_once, self._lost_seconds)) from error

@@ -245,7 +245,7 @@ final class Session implements Link {
           throw FrameReader.bad("ERROR has " + fields + " fields");
         }
         String code = r.text("code");
-        throw new IOException("the sidecar ended the session: " + r.text("message") + " (" + code + ")");
+        throw new IOException("the sidecar ended the session: " + r.text("message") + " (" + code + "). What to do: " + ErrorCode.find(code).remedy());
       }
       case Kind.GOODBYE -> {
         if (fields < 1) {

@@ -6,7 +6,6 @@ import java.lang.System.Logger.Level;
 import java.net.StandardProtocolFamily;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
-import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
@@ -21,8 +20,6 @@ final class Worker {
   private static final Duration LEAVE = Duration.ofSeconds(5);
   /** Told to stop while HELLO is unanswered: so long for a WELCOME that is on its way. */
   private static final Duration HELLO_GRACE = Duration.ofSeconds(1);
-  /** ERROR codes that starting again cannot cure. */
-  private static final Set<String> FINAL_REFUSALS = Set.of("VersionMismatch", "Refused", "NotAllowed");
 
   private final RunningApp running;
   private final Settings settings;
@@ -136,8 +133,8 @@ final class Worker {
     if (problem instanceof ConfigException config) {
       throw config;
     }
-    if (problem instanceof RefusedException refused && FINAL_REFUSALS.contains(refused.code())) {
-      throw new ConfigException("the sidecar refuses this program: " + refused.getMessage());
+    if (problem instanceof RefusedException refused && ErrorCode.find(refused.code()).isFinal()) {
+      throw new ConfigException("the sidecar refuses this program: " + refused.getMessage() + ". What to do: " + ErrorCode.find(refused.code()).remedy());
     }
     if (!waitedEnough) {
       if (!saidWaiting) {
