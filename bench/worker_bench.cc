@@ -13,7 +13,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "common/base/status.h"
-#include "sdk/cpp/worker.h"
+#include "millstream/worker.h"
 #include "sidecar/protocol/codec.h"
 #include "sidecar/server/worker_server.h"
 

@@ -62,6 +62,8 @@ std::string FirstSteps(std::string_view language, const std::string& name) {
     return "  npm install && npm run build\n  millstream run -f processor.yaml -- node dist/app.js";
   if (language == "java")
     return StrCat("  mvn package\n  millstream run -f processor.yaml -- java -jar target/", name, ".jar");
+  if (language == "cpp")
+    return StrCat("  cmake -B build && cmake --build build\n  millstream run -f processor.yaml -- build/", name);
   return "  pip install -r requirements.txt\n  millstream run -f processor.yaml --watch -- python app.py";
 }
 

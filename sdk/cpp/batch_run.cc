@@ -54,8 +54,7 @@ absl::StatusOr<std::string> BatchRun::Run(const protocol::Batch& batch) {
   const bool trace = (batch.flags & protocol::kFlagTrace) != 0;
   for (item_ = 0; item_ < batch.items.size(); ++item_) {
     if (trace) {
-      MS_RETURN_IF_ERROR(
-          session_->Send(protocol::EncodeFrame(protocol::Extend{batch.seq, static_cast<uint32_t>(item_)})));
+      MS_RETURN_IF_ERROR(host_->Send(protocol::EncodeFrame(protocol::Extend{batch.seq, static_cast<uint32_t>(item_)})));
     } else {
       MS_RETURN_IF_ERROR(SendExtendIfDue(item_));
     }
@@ -107,7 +106,7 @@ absl::Status BatchRun::SendExtendIfDue(size_t done) {
   const absl::Duration now = CoarseTime();
   if (now - extended_at_ < absl::Milliseconds(welcome().deadline_ms) / 4) return absl::OkStatus();
   extended_at_ = now;
-  return session_->Send(protocol::EncodeFrame(protocol::Extend{batch_->seq, static_cast<uint32_t>(done)}));
+  return host_->Send(protocol::EncodeFrame(protocol::Extend{batch_->seq, static_cast<uint32_t>(done)}));
 }
 
 BatchRun::ItemEnd BatchRun::HandleItem(protocol::Failure* failure) {
@@ -116,7 +115,7 @@ BatchRun::ItemEnd BatchRun::HandleItem(protocol::Failure* failure) {
   staged_bytes_at_item_ = staged_bytes_;
   output_failure_ = absl::OkStatus();
 
-  const Handler* handler = session_->HandlerOf(item().input);
+  const Handler* handler = host_->HandlerOf(item().input);
   const absl::Status status = handler != nullptr
                                   ? CallHandler(*handler)
                                   : absl::UnimplementedError("the program has no handler for this input");
@@ -266,20 +265,20 @@ absl::StatusOr<std::vector<MaybeView>> BatchRun::ReadMany(int store, const std::
 absl::Status BatchRun::Fetch(int store, std::vector<std::string_view> keys, const std::vector<Slot*>& slots) {
   protocol::Get get;
   get.seq = batch_->seq;
-  get.rid = session_->NewRequest();
+  get.rid = host_->NewRequest();
   get.store = static_cast<uint32_t>(store);
   get.keys = std::move(keys);
   get.new_ops = NewOps();
-  auto answer = session_->Ask(protocol::EncodeFrame(get), get.seq, get.rid);
+  auto answer = host_->Ask(protocol::EncodeFrame(get), get.seq, get.rid);
   if (!answer.ok()) return void_ = answer.status();
   const auto* values = std::get_if<protocol::Values>(&answer->message);
-  if (values == nullptr) return void_ = session_->Refuse(protocol::kBadFrame, "GET was answered with ROWS");
+  if (values == nullptr) return void_ = host_->Refuse(protocol::kBadFrame, "GET was answered with ROWS");
   if (values->error.has_value() && *values->error == "cancelled")
     return void_ = absl::CancelledError("the batch is void");
   if (values->error.has_value()) return absl::UnavailableError(StrCat("reading state: ", *values->error));
   if (values->values.size() != slots.size())
-    return void_ = session_->Refuse(protocol::kBadFrame, StrCat("GET of ", slots.size(), " keys was answered with ",
-                                                                values->values.size(), " values"));
+    return void_ = host_->Refuse(protocol::kBadFrame, StrCat("GET of ", slots.size(), " keys was answered with ",
+                                                             values->values.size(), " values"));
   for (size_t i = 0; i < slots.size(); ++i) {
     const auto& value = values->values[i];
     slots[i]->known = true;
@@ -331,13 +330,13 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> BatchRun::Scan(
   scan.reverse = options.reverse;
   std::string cursor;
   while (true) {
-    scan.rid = session_->NewRequest();
+    scan.rid = host_->NewRequest();
     scan.limit = options.limit == 0 ? 0 : options.limit - static_cast<uint32_t>(rows.size());
     scan.new_ops = NewOps();
-    auto answer = session_->Ask(protocol::EncodeFrame(scan), scan.seq, scan.rid);
+    auto answer = host_->Ask(protocol::EncodeFrame(scan), scan.seq, scan.rid);
     if (!answer.ok()) return void_ = answer.status();
     auto* page = std::get_if<protocol::Rows>(&answer->message);
-    if (page == nullptr) return void_ = session_->Refuse(protocol::kBadFrame, "SCAN was answered with VALUES");
+    if (page == nullptr) return void_ = host_->Refuse(protocol::kBadFrame, "SCAN was answered with VALUES");
     if (page->error.has_value() && *page->error == "cancelled")
       return void_ = absl::CancelledError("the batch is void");
     if (page->error.has_value()) return absl::UnavailableError(StrCat("scanning state: ", *page->error));
@@ -349,6 +348,11 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> BatchRun::Scan(
 }
 
 absl::Status RejectRecord(std::string_view why) { return Final(absl::FailedPreconditionError(ToAbsl(why))); }
+
+bool BatchRun::Cancelled() {
+  if (void_.ok()) void_ = host_->Look();
+  return !void_.ok();
+}
 
 absl::Status BatchRun::FailOutput(absl::Status status) {
   if (output_failure_.ok()) output_failure_ = status;

@@ -14,9 +14,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "millstream/worker.h"
 #include "sdk/cpp/arena.h"
-#include "sdk/cpp/session.h"
-#include "sdk/cpp/worker.h"
+#include "sdk/cpp/batch_host.h"
 #include "sidecar/protocol/messages.h"
 
 namespace millstream::worker {
@@ -26,7 +26,8 @@ namespace millstream::worker {
 // memory is kept).
 class BatchRun {
  public:
-  explicit BatchRun(Session* session) : session_(session) {}
+  // `host` outlives this.
+  explicit BatchRun(BatchHost* host) : host_(host) {}
 
   // Handles the items in order and gives the RESULT frame to send. Errors are those of the connection, or Cancelled.
   absl::StatusOr<std::string> Run(const protocol::Batch& batch);
@@ -34,7 +35,7 @@ class BatchRun {
   // For Context and Store.
   const protocol::Batch& batch() const { return *batch_; }
   const protocol::RecordItem& item() const { return batch_->items[item_]; }
-  const protocol::Welcome& welcome() const { return session_->welcome(); }
+  const protocol::Welcome& welcome() const { return host_->welcome(); }
   MaybeView RecordKey() const;
   int StoreId(std::string_view name);
   absl::StatusOr<MaybeView> Read(int store, MaybeView other_key);
@@ -42,6 +43,8 @@ class BatchRun {
   absl::Status Write(int store, MaybeView other_key, MaybeView value);
   absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Scan(int store, const ScanOptions& options);
   absl::Status Emit(std::string_view output, MaybeView key, MaybeView value, const EmitOptions& options);
+  absl::Status FailOutput(absl::Status status);
+  bool Cancelled();
 
  private:
   // What is known of one key in one store.
@@ -68,7 +71,7 @@ class BatchRun {
   std::string MakeResult(uint32_t done, std::optional<protocol::Failure> failure);
   // Effects of the items so far leave little room in a frame: the RESULT ends here, the rest of the batch is sent
   // again.
-  bool FrameIsFull() const { return staged_bytes_ > session_->welcome().frame_cap / 2; }
+  bool FrameIsFull() const { return staged_bytes_ > host_->welcome().frame_cap / 2; }
 
   absl::Status CheckStore(int store, bool needs_record_key);
   // The slot of a key, made if it is new.
@@ -76,9 +79,8 @@ class BatchRun {
   // Asks for the keys and fills their slots.
   absl::Status Fetch(int store, std::vector<std::string_view> keys, const std::vector<Slot*>& slots);
   protocol::StateOps NewOps();
-  absl::Status FailOutput(absl::Status status);
 
-  Session* const session_;
+  BatchHost* const host_;
   const protocol::Batch* batch_ = nullptr;
   size_t item_ = 0;
   Arena arena_;

@@ -1,11 +1,13 @@
 #include "sdk/cpp/session.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "millstream/version.h"
 #include "sdk/cpp/batch_run.h"
 #include "sidecar/protocol/codec.h"
 #include "sidecar/protocol/error_codes.h"
@@ -20,16 +22,15 @@ constexpr absl::Duration kIdleWait = absl::Seconds(5);
 
 // What ERROR means for this program: refused for good, or worth another attempt.
 absl::Status StatusOf(const protocol::Error& error) {
-  const std::string text = StrCat("the sidecar says ", error.code, ": ", error.message);
-  const bool final = error.code == protocol::kVersionMismatch || error.code == protocol::kRefused ||
-                     error.code == protocol::kNotAllowed;
-  return final ? absl::FailedPreconditionError(text) : absl::UnavailableError(text);
+  const protocol::ErrorCode& known = protocol::FindErrorCode(error.code);
+  const std::string text = StrCat("the sidecar says ", error.code, ": ", error.message, ". What to do: ", known.remedy);
+  return known.final ? absl::FailedPreconditionError(text) : absl::UnavailableError(text);
 }
 
 }  // namespace
 
 Session::Session(std::unique_ptr<Link> link, const HandlerMap& handlers, const AppOptions& options,
-                 const std::atomic<bool>& stop)
+                 const StopState& stop)
     : link_(std::move(link)), handlers_(handlers), options_(options), stop_(stop) {}
 
 Session::~Session() = default;
@@ -52,7 +53,7 @@ absl::Status Session::Greet() {
   hello.max_version = protocol::kMaxVersion;
   hello.sdk = "millstream-cpp";
   hello.language = "c++";
-  hello.version = "0.1.0";
+  hello.version = kVersion;
   hello.name = options_.name;
   hello.parallel = options_.parallel;
   hello.inputs.emplace();
@@ -71,14 +72,10 @@ absl::Status Session::Greet() {
     if (welcome->version < protocol::kMinVersion || welcome->version > protocol::kMaxVersion)
       return Refuse(protocol::kBadFrame, StrCat("WELCOME has protocol version ", welcome->version, ", this SDK speaks ",
                                                 protocol::kMinVersion, " to ", protocol::kMaxVersion));
-    welcome_ = std::move(*welcome);
+    Bind(std::move(*welcome), handlers_);
     welcomed_ = true;
   }
-  link_->set_cap(welcome_.frame_cap);
-  for (const protocol::NamedTopic& input : welcome_.inputs) {
-    const auto handler = handlers_.find(input.name);
-    by_input_.push_back(handler == handlers_.end() ? nullptr : &handler->second);
-  }
+  link_->set_cap(welcome().frame_cap);
   run_ = std::make_unique<BatchRun>(this);
   return absl::OkStatus();
 }
@@ -103,19 +100,28 @@ absl::Status Session::Refuse(const char* code, std::string_view problem) {
 
 absl::Status Session::Serve() {
   while (true) {
-    if (stop_ && !said_goodbye_) {
-      said_goodbye_ = leaving_ = true;
-      MS_RETURN_IF_ERROR(link_->Send(protocol::EncodeFrame(protocol::Goodbye{"the program stops"})));
-    }
+    MS_RETURN_IF_ERROR(LeaveIfTold());
     const bool work = !pending_.empty();
     if (leaving_ && !work) return absl::OkStatus();
-    MS_ASSIGN_OR_RETURN(std::optional<ReceivedMessage> received, Receive(work ? absl::ZeroDuration() : kIdleWait));
+    absl::Duration wait = work ? absl::ZeroDuration() : kIdleWait;
+    if (leave_at_.has_value()) wait = std::clamp(*leave_at_ - SystemClock().Monotonic(), absl::ZeroDuration(), wait);
+    MS_ASSIGN_OR_RETURN(std::optional<ReceivedMessage> received, Receive(wait));
     if (received.has_value()) {
       MS_RETURN_IF_ERROR(Handle(*std::move(received)));
     } else if (work) {
       MS_RETURN_IF_ERROR(RunFront());
     }
   }
+}
+
+absl::Status Session::LeaveIfTold() {
+  if (said_goodbye_) return absl::OkStatus();
+  if (!leave_at_.has_value() && stop_.signalled()) {
+    leave_at_ = SystemClock().Monotonic() + options_.stop_timeout;
+  }
+  if (!stop_.leave && (!leave_at_.has_value() || SystemClock().Monotonic() < *leave_at_)) return absl::OkStatus();
+  said_goodbye_ = leaving_ = true;
+  return link_->Send(protocol::EncodeFrame(protocol::Goodbye{"the program stops"}));
 }
 
 absl::Status Session::Handle(ReceivedMessage received) {
@@ -157,11 +163,11 @@ absl::Status Session::Take(protocol::Batch batch, std::shared_ptr<const void> bu
     return Refuse(protocol::kBadFrame,
                   StrCat("batch ", batch.seq, " is more than the ", options_.parallel, " this worker takes at once"));
   for (const protocol::RecordItem& item : batch.items) {
-    if (item.input >= welcome_.inputs.size())
+    if (item.input >= welcome().inputs.size())
       return Refuse(protocol::kBadFrame,
-                    StrCat("batch ", batch.seq, " names input ", item.input, ", there are ", welcome_.inputs.size()));
+                    StrCat("batch ", batch.seq, " names input ", item.input, ", there are ", welcome().inputs.size()));
   }
-  const size_t readable = welcome_.stores.size() + welcome_.joins.size() + welcome_.lookups.size();
+  const size_t readable = welcome().stores.size() + welcome().joins.size() + welcome().lookups.size();
   for (const auto& state : batch.state) {
     if (state.store >= readable)
       return Refuse(protocol::kBadFrame,
@@ -181,6 +187,15 @@ absl::StatusOr<ReceivedMessage> Session::Ask(std::string_view frame, uint64_t se
     const bool mine = (values != nullptr && values->rid == rid && values->seq == seq) ||
                       (rows != nullptr && rows->rid == rid && rows->seq == seq);
     if (mine) return *std::move(received);
+    MS_RETURN_IF_ERROR(Handle(*std::move(received)));
+    if (pending_.front().cancelled) return absl::CancelledError("the batch is void");
+  }
+}
+
+absl::Status Session::Look() {
+  while (true) {
+    MS_ASSIGN_OR_RETURN(std::optional<ReceivedMessage> received, Receive(absl::ZeroDuration()));
+    if (!received.has_value()) return absl::OkStatus();
     MS_RETURN_IF_ERROR(Handle(*std::move(received)));
     if (pending_.front().cancelled) return absl::CancelledError("the batch is void");
   }

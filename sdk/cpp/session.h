@@ -9,44 +9,39 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "millstream/worker.h"
+#include "sdk/cpp/batch_host.h"
 #include "sdk/cpp/link.h"
-#include "sdk/cpp/worker.h"
 #include "sidecar/protocol/messages.h"
 
 namespace millstream::worker {
 
-using HandlerMap = absl::flat_hash_map<std::string, Handler>;
+class BatchRun;
 
-// A message with the memory its views point into.
-struct ReceivedMessage {
-  protocol::SidecarMessage message;
-  std::shared_ptr<const void> buffer;
+// Why a session ends in good order: told by the program's threads and signals, seen by its session.
+struct StopState {
+  std::atomic<bool> leave{false};  // App::Stop: say GOODBYE, finish, end
+  // Signals: serve on until the sidecar's GOODBYE, `stop_timeout` at most. Gives whether there was one.
+  std::function<bool()> signalled;
 };
 
 // One connection from HELLO to its end: batches in the order they came, one at a time. Not thread-safe.
-class Session {
+class Session : public BatchHost {
  public:
-  // `stop` (set from anywhere, the link is woken): say GOODBYE, finish, end.
-  Session(std::unique_ptr<Link> link, const HandlerMap& handlers, const AppOptions& options,
-          const std::atomic<bool>& stop);
-  ~Session();
+  // `stop`: whoever changes it wakes the link. All outlive the session.
+  Session(std::unique_ptr<Link> link, const HandlerMap& handlers, const AppOptions& options, const StopState& stop);
+  ~Session() override;
 
   // OK: over in good order. FailedPrecondition: refused, connecting again is no use. Others: connect again.
   absl::Status Run();
   bool welcomed() const { return welcomed_; }
 
-  // For the batch at work.
-  const protocol::Welcome& welcome() const { return welcome_; }
-  const Handler* HandlerOf(uint32_t input) const { return input < by_input_.size() ? by_input_[input] : nullptr; }
-  absl::Status Send(std::string_view frame) { return link_->Send(frame); }
-  // The sidecar broke the protocol: tells it (ERROR) and gives the status that ends this session.
-  absl::Status Refuse(const char* code, std::string_view problem);
-  // Sends a GET or SCAN frame and waits for its answer (VALUES or ROWS of `rid`). Cancelled: so is the batch.
-  absl::StatusOr<ReceivedMessage> Ask(std::string_view frame, uint64_t seq, uint64_t rid);
-  uint64_t NewRequest() { return ++last_rid_; }
+  absl::Status Send(std::string_view frame) override { return link_->Send(frame); }
+  absl::Status Refuse(const char* code, std::string_view problem) override;
+  absl::StatusOr<ReceivedMessage> Ask(std::string_view frame, uint64_t seq, uint64_t rid) override;
+  absl::Status Look() override;
 
  private:
   struct Pending {
@@ -56,6 +51,8 @@ class Session {
   };
   absl::Status Greet();
   absl::Status Serve();
+  // Says GOODBYE when it is time to.
+  absl::Status LeaveIfTold();
   absl::StatusOr<std::optional<ReceivedMessage>> Receive(absl::Duration timeout);
   absl::Status Take(protocol::Batch batch, std::shared_ptr<const void> buffer);
   // Everything but VALUES and ROWS.
@@ -65,14 +62,12 @@ class Session {
   std::unique_ptr<Link> link_;
   const HandlerMap& handlers_;
   const AppOptions& options_;
-  const std::atomic<bool>& stop_;
-  protocol::Welcome welcome_;
-  std::vector<const Handler*> by_input_;
+  const StopState& stop_;
   bool welcomed_ = false;
   bool leaving_ = false;  // GOODBYE was sent or came: no batch follows
   bool said_goodbye_ = false;
+  std::optional<absl::Duration> leave_at_;  // after a signal
   std::deque<Pending> pending_;  // the front is at work; bounded by the sidecar: one per task, `parallel` tasks
-  uint64_t last_rid_ = 0;
   std::unique_ptr<BatchRun> run_;
 };
 

@@ -11,7 +11,7 @@
 #include "common/spec/manifest.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "sdk/cpp/worker.h"
+#include "millstream/worker.h"
 #include "sidecar/group/local_membership.h"
 
 namespace millstream::host {

@@ -13,7 +13,7 @@
 #include "common/base/bytes.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
-#include "sdk/cpp/worker.h"
+#include "millstream/worker.h"
 
 namespace millstream {
 namespace {

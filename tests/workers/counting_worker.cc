@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "common/base/bytes.h"
-#include "sdk/cpp/worker.h"
+#include "millstream/worker.h"
 #include "tests/workers/flags.h"
 
 namespace millstream {

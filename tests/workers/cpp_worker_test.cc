@@ -11,7 +11,7 @@
 #include "common/base/strings.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "sdk/cpp/worker.h"
+#include "millstream/worker.h"
 #include "sidecar/protocol/codec.h"
 #include "sidecar/protocol/error_codes.h"
 #include "sidecar/server/worker_server.h"
