@@ -120,23 +120,27 @@ absl::Status CaseRun::Do(const Step& step) {
   }
   if (kind == "bytes") {
     MS_ASSIGN_OR_RETURN(const std::string bytes, ReadBytes(argument));
+    NoteSent(bytes);
     return SendBytes(bytes);
   }
   MS_CHECK(kind == "send");
   MS_ASSIGN_OR_RETURN(const std::string frame, ReadFrame(argument));
-  if (argument[0] == "GOODBYE") leaving_ = true;
-  if (argument[0] == "CANCEL") {
-    Flight* flight = FindFlight(argument[1].get<uint64_t>());
-    if (flight != nullptr) flight->cancelled = true;
-  }
-  NoteBatch(frame);
+  NoteSent(frame);
   return SendBytes(frame);
 }
 
-// A BATCH that was written out by hand: its RESULT is legal.
-void CaseRun::NoteBatch(std::string_view frame) {
+// What follows from a frame that was written out by hand, if it is one: the RESULT of a BATCH is legal, after CANCEL it
+// is dropped, and after GOODBYE the worker leaves.
+void CaseRun::NoteSent(std::string_view frame) {
+  if (frame.size() <= protocol::kFrameHeaderBytes) return;
   const auto message = protocol::DecodeSidecarMessage(frame.substr(protocol::kFrameHeaderBytes));
-  const auto* batch = message.ok() ? std::get_if<protocol::Batch>(&*message) : nullptr;
+  if (!message.ok()) return;
+  if (std::holds_alternative<protocol::Goodbye>(*message)) leaving_ = true;
+  if (const auto* cancel = std::get_if<protocol::Cancel>(&*message)) {
+    Flight* flight = FindFlight(cancel->seq);
+    if (flight != nullptr) flight->cancelled = true;
+  }
+  const auto* batch = std::get_if<protocol::Batch>(&*message);
   if (batch == nullptr || FindFlight(batch->seq) != nullptr) return;
   Flight& flight = flights_.emplace_back();
   flight.seq = flight.sent_as = batch->seq;
@@ -284,7 +288,13 @@ absl::Status CaseRun::Answer(const Json& argument) {
   const auto* get = std::get_if<protocol::Get>(&frame.message);
   const auto* scan = std::get_if<protocol::Scan>(&frame.message);
   Flight* flight = FindFlight(get != nullptr ? get->seq : scan->seq);
-  std::erase(flight->requests, get != nullptr ? get->rid : scan->rid);
+  const uint64_t rid = get != nullptr ? get->rid : scan->rid;
+  std::erase(flight->requests, rid);
+  if (argument.contains("frame")) {
+    MS_ASSIGN_OR_RETURN(const std::string recorded, ReadBytes(argument["frame"]));
+    MS_ASSIGN_OR_RETURN(const std::string readdressed, ReadFrameFor(recorded, flight->sent_as, rid));
+    return SendBytes(readdressed);
+  }
   const std::optional<std::string> error =
       argument.contains("error") ? std::optional(argument["error"].get<std::string>()) : std::nullopt;
   if (get != nullptr && !argument.contains("rows")) {
@@ -295,7 +305,7 @@ absl::Status CaseRun::Answer(const Json& argument) {
     }
     return SendBytes(protocol::EncodeFrame(values));
   }
-  protocol::Rows rows{flight->sent_as, get != nullptr ? get->rid : scan->rid, {}, std::nullopt, error};
+  protocol::Rows rows{flight->sent_as, rid, {}, std::nullopt, error};
   for (const Json& row : argument.value("rows", Json::array())) {
     MS_ASSIGN_OR_RETURN(std::string key, ReadBytes(row[0]));
     MS_ASSIGN_OR_RETURN(std::string value, ReadBytes(row[1]));

@@ -61,7 +61,7 @@ class CaseRun {
   absl::Status AwaitResult(const Json& argument);
   absl::Status TakeResult(Flight& flight, const protocol::Result& result);
   absl::Status CheckTrace(const Flight& flight, uint32_t done, bool failed) const;
-  void NoteBatch(std::string_view frame);
+  void NoteSent(std::string_view frame);
   absl::Status ServeOne();  // a small batch, to see that the worker is well
 
   // Frames.

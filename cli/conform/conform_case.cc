@@ -84,7 +84,9 @@ const std::vector<StepKind>& StepKinds() {
       {"batch", "sends a BATCH with records and the state of their keys"},
       {"result", "waits for the RESULT of the last batch"},
       {"expect", "waits for a frame like this"},
-      {"answer", "answers the GET or SCAN that was waited for: auto, or {error} or {values} or {rows, cursor}"},
+      {"answer",
+       "answers the GET or SCAN that was waited for: auto, or {error} or {values} or {rows, cursor} or {frame: a "
+       "recorded one}"},
       {"ping", "sends PING and waits for PONG"},
       {"quiet", "nothing but EXTEND comes for so many milliseconds"},
       {"refused", "waits for ERROR with this code, or one of these, and the end of the connection"},

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "common/base/bytes.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "sidecar/protocol/frame.h"
 #include "sidecar/protocol/messages.h"
 #include "sidecar/protocol/utf8.h"
 
@@ -184,6 +186,32 @@ Json ToJson(const spec::Value& value) {
     }
   }
   return {};
+}
+
+absl::StatusOr<std::string> ReadFrameFor(std::string_view recorded, uint64_t seq, uint64_t rid) {
+  // [array header of one byte, kind, seq, rid, ...]
+  constexpr size_t kHead = protocol::kFrameHeaderBytes + 2;
+  const auto wrong = absl::InvalidArgumentError("the recorded frame is no VALUES or ROWS");
+  if (recorded.size() < kHead || (static_cast<uint8_t>(recorded[protocol::kFrameHeaderBytes]) & 0xf0) != 0x90)
+    return wrong;
+  std::string payload(recorded.substr(protocol::kFrameHeaderBytes, 2));
+  if (payload[1] != static_cast<char>(protocol::Kind::kValues) &&
+      payload[1] != static_cast<char>(protocol::Kind::kRows))
+    return wrong;
+  size_t at = kHead;
+  for (const uint64_t number : {seq, rid}) {
+    if (at >= recorded.size()) return wrong;
+    const auto tag = static_cast<uint8_t>(recorded[at]);
+    if (tag >= 0x80 && (tag < 0xcc || tag > 0xcf)) return wrong;
+    at += tag < 0x80 ? 1 : 1 + (size_t{1} << (tag - 0xcc));
+    payload.push_back(static_cast<char>(0xcf));
+    AppendBigEndian64(number, &payload);
+  }
+  if (at > recorded.size()) return wrong;
+  payload.append(recorded.substr(at));
+  std::string frame;
+  AppendBigEndian32(static_cast<uint32_t>(payload.size()), &frame);
+  return frame + payload;
 }
 
 absl::StatusOr<std::string> ReadHex(std::string_view text) {

@@ -35,6 +35,10 @@ Json ShowMaybeBytes(const std::optional<Bytes>& bytes) {
 // are integers. Error: InvalidArgument.
 absl::StatusOr<std::string> ReadFrame(const Json& array);
 
+// A recorded VALUES or ROWS frame, whatever it has behind them with another `seq` and `rid`:
+// those of a recording are its own. Error: InvalidArgument.
+absl::StatusOr<std::string> ReadFrameFor(std::string_view recorded, uint64_t seq, uint64_t rid);
+
 // "ff 00" or "ff00" to bytes.
 absl::StatusOr<std::string> ReadHex(std::string_view text);
 std::string ShowHex(std::string_view bytes);
