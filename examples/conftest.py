@@ -84,3 +84,13 @@ def flights():
 @pytest.fixture
 def orders():
     return Example("orders")
+
+
+@pytest.fixture
+def minimal():
+    return Example("minimal")
+
+
+@pytest.fixture
+def polyglot():
+    return Example("polyglot")
