@@ -33,6 +33,10 @@ run_go() {
   sed -n 's/^--- FAIL: /fail go test: /p' "$log" >>"$MS_RESULTS"
 }
 
+# The sidecar with workers of other revisions of the protocol; the recordings that every SDK is played are what their cases are made of.
+run_pytest tests/conformance
+run_simple "the cases of recorded sidecars are current" python tests/conformance/record.py cases --check
+
 cd sdk/go
 run_simple "gofmt, go vet" bash -c 'out=$(gofmt -l .) && echo "$out" && [[ -z $out ]] && go vet ./...'
 run_go -race .
@@ -76,6 +80,39 @@ run_simple "cargo doc" env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked
 run_simple "cargo package" cargo package --quiet --locked --allow-dirty --no-verify
 cd "$ROOT"
 conform rust sdk/rust/conformance/profile.yaml "$SCRATCH/rust-conformance_worker"
+# The C++ SDK as its users get it: installed, found by CMake and by pkg-config, its README's programs built and tested.
+PREFIX=$SCRATCH/prefix
+export CMAKE_GENERATOR=Ninja CMAKE_CXX_COMPILER_LAUNCHER=ccache
+cpp_package_installs() {
+  cmake -S sdk/cpp -B "$SCRATCH/cpp" -DCMAKE_INSTALL_PREFIX="$PREFIX" -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror" &&
+    cmake --build "$SCRATCH/cpp" && cmake --install "$SCRATCH/cpp"
+}
+cpp_samples_build_with_cmake() {
+  cmake -S sdk/cpp/examples -B "$SCRATCH/samples" -DCMAKE_PREFIX_PATH="$PREFIX" -DCMAKE_CXX_FLAGS=-Werror &&
+    cmake --build "$SCRATCH/samples" && ctest --test-dir "$SCRATCH/samples" --output-on-failure
+}
+cpp_samples_build_with_pkg_config() (
+  export PKG_CONFIG_PATH=$PREFIX/lib/pkgconfig
+  [[ $(pkg-config --modversion millstream) == $(sed -n 's/.*kVersion\[\] = "\(.*\)".*/\1/p' "$PREFIX/include/millstream/version.h") ]] &&
+    ccache g++ -std=c++20 -c sdk/cpp/examples/wordcount.cc -o "$SCRATCH/wordcount.o" $(pkg-config --cflags millstream) &&
+    g++ "$SCRATCH/wordcount.o" -o "$SCRATCH/wordcount" $(pkg-config --libs millstream)
+)
+# Every program of the README is the one of the file, which is built and tested.
+cpp_readme_is_current() {
+  python - <<'PYTHON'
+import pathlib, re, sys
+readme = pathlib.Path("sdk/cpp/README.md").read_text(encoding="utf-8")
+samples = dict(re.findall(r"<!-- sample: (\w+) -->\n```cpp\n(.*?)```", readme, re.S))
+wrong = [name for name, text in samples.items() if text != pathlib.Path(f"sdk/cpp/examples/{name}.cc").read_text(encoding="utf-8")]
+sys.exit(f"not as in examples/: {wrong}, of {sorted(samples)}" if wrong or len(samples) != 3 else 0)
+PYTHON
+}
+cpp_api_pages() (cd sdk/cpp && { cat package/Doxyfile; echo "OUTPUT_DIRECTORY = $SCRATCH"; } | doxygen -)
+run_simple "the C++ package installs" cpp_package_installs
+run_simple "the C++ samples build and work with CMake" cpp_samples_build_with_cmake
+run_simple "the C++ samples build with pkg-config" cpp_samples_build_with_pkg_config
+run_simple "the C++ README has the programs that are tested" cpp_readme_is_current
+run_simple "the C++ API pages are complete" cpp_api_pages
 
 # What `millstream init` writes, with the SDKs of this checkout in place of published ones.
 init_go() (
@@ -104,6 +141,14 @@ init_rust() (
   printf '[patch.crates-io]\nmillstream = { path = "%s" }\n' "$ROOT/sdk/rust" >>Cargo.toml
   cargo test --quiet && cargo fmt --check
 )
+init_cpp() (
+  set -e
+  "$BUILD/bin/millstream" init "$SCRATCH/init-cpp" --lang cpp >/dev/null
+  cmake -S "$SCRATCH/init-cpp" -B "$SCRATCH/init-cpp/build" -DCMAKE_PREFIX_PATH="$PREFIX" -DCMAKE_CXX_FLAGS="-Wall -Wextra -Werror"
+  cmake --build "$SCRATCH/init-cpp/build"
+  ctest --test-dir "$SCRATCH/init-cpp/build" --output-on-failure
+)
+run_simple "millstream init --lang cpp" init_cpp
 run_simple "millstream init --lang go" init_go
 run_simple "millstream init --lang rust" init_rust
 run_simple "millstream init --lang typescript" init_typescript

@@ -1,9 +1,22 @@
 #!/usr/bin/env bash
 # what README and docs show: every command and program is run; generated pages are current
 . "$(dirname "${BASH_SOURCE[0]}")/../part.sh"
-need_packages build test
+need_packages build test sdk
 build_programs
 use_python
+. tools/dev/go.sh
+. tools/dev/node.sh
+# Documents run with a home folder of their own; where packages come from is known all the same.
+NPM_CONFIG_USERCONFIG=${NPM_CONFIG_USERCONFIG:-$HOME/.npmrc}
+use_go
+GOENV=$(go env GOENV)
+export NPM_CONFIG_USERCONFIG GOENV CMAKE_CXX_COMPILER_LAUNCHER=ccache
+# The checkout of a reader, $MILLSTREAM: the SDKs as copies, so that installing them leaves nothing in this one.
+export MILLSTREAM=$SCRATCH/checkout
+mkdir -p "$MILLSTREAM/sdk"
+for folder in common sidecar; do ln -s "$ROOT/$folder" "$MILLSTREAM/$folder"; done
+for sdk in sdk/*/; do cp -r "$sdk" "$MILLSTREAM/sdk/"; done
+use_typescript "$MILLSTREAM/sdk/typescript"
 for page in manifest metrics cli; do
   run_simple "docs/reference/$page.md is current" python "tools/docs/$page.py" --check
 done
