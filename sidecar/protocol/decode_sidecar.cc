@@ -39,12 +39,38 @@ std::vector<Welcome::Output> ReadOutputs(MsgpackCursor& in) {
   });
 }
 
+StoreInfo::Window ReadWindowInfo(MsgpackCursor& in) {
+  StoreInfo::Window window;
+  ReadMap(in, "window", [&](std::string_view key) {
+    if (key == "size") return window.size_ms = in.Int("window size"), true;
+    if (key == "advance") return window.advance_ms = in.Int("window advance"), true;
+    if (key == "grace") return window.grace_ms = in.Int("window grace"), true;
+    if (key == "retention") return window.retention_ms = in.Int("window retention"), true;
+    if (key == "final") return window.final = in.Bool("window final"), true;
+    return false;
+  });
+  return window;
+}
+
+StoreInfo::Session ReadSessionInfo(MsgpackCursor& in) {
+  StoreInfo::Session session;
+  ReadMap(in, "session", [&](std::string_view key) {
+    if (key == "gap") return session.gap_ms = in.Int("session gap"), true;
+    if (key == "grace") return session.grace_ms = in.Int("session grace"), true;
+    if (key == "retention") return session.retention_ms = in.Int("session retention"), true;
+    return false;
+  });
+  return session;
+}
+
 std::vector<StoreInfo> ReadStores(MsgpackCursor& in) {
   return ReadMaps<StoreInfo>(in, "stores", [&](StoreInfo& store, std::string_view key) {
     if (key == "name") return store.name = in.Text("name"), true;
     if (key == "type") return store.type = in.Text("type"), true;
     if (key == "prefetched") return store.prefetched = in.Bool("prefetched"), true;
     if (key == "max_value_bytes") return store.max_value_bytes = in.Int("max_value_bytes", 0), true;
+    if (key == "window") return store.window = ReadWindowInfo(in), true;
+    if (key == "session") return store.session = ReadSessionInfo(in), true;
     return false;
   });
 }
@@ -70,6 +96,7 @@ Welcome ReadWelcome(MsgpackCursor& in) {
     if (key == "inputs") return welcome.inputs = ReadNamedTopics(in, "inputs"), true;
     if (key == "outputs") return welcome.outputs = ReadOutputs(in), true;
     if (key == "stores") return welcome.stores = ReadStores(in), true;
+    if (key == "timers") return welcome.timers = in.Bool("timers"), true;
     if (key == "joins") return welcome.joins = ReadNamedTopics(in, "joins"), true;
     if (key == "lookups") return welcome.lookups = ReadNamedTopics(in, "lookups"), true;
     if (key == "capabilities") return welcome.capabilities = ReadTexts(in, "capabilities"), true;
@@ -83,32 +110,93 @@ Welcome ReadWelcome(MsgpackCursor& in) {
 
 TaskId ReadTask(MsgpackCursor& in) { return TaskId(static_cast<int32_t>(in.Int("task", 0, INT32_MAX))); }
 
-void ReadItem(MsgpackCursor& in, size_t key_count, RecordItem* item) {
-  const uint32_t fields = in.Fields("item", 8);
-  const uint64_t type = in.Uint("item kind");
-  if (type != 0 && in.ok()) {
-    in.Fail("item kind",
-            StrCat(type,
-                   type == 1   ? " (timer)"
-                   : type == 2 ? " (window closing)"
-                               : "",
-                   " is not supported yet"),
-            absl::StatusCode::kUnimplemented);
-    return;
+int32_t ReadKeyIndex(MsgpackCursor& in, size_t key_count) {
+  const auto index = static_cast<int32_t>(in.Uint32("key index", INT32_MAX));
+  if (static_cast<size_t>(index) >= key_count && in.ok())
+    in.Fail("key index", StrCat(index, " with ", key_count, " keys in the batch"));
+  return index;
+}
+
+std::vector<ItemWindow> ReadItemWindows(MsgpackCursor& in) {
+  std::vector<ItemWindow> windows(in.List("windows", 4));
+  for (size_t i = 0; i < windows.size() && in.ok(); ++i) {
+    ItemWindow& window = windows[i];
+    uint32_t fields = in.Fields("window", 3);
+    window.store = in.Uint32("window store");
+    window.start_ms = in.Int("window start");
+    window.end_ms = in.Int("window end");
+    if ((fields -= 3) == 0) continue;
+    if (in.More(&fields)) {
+      window.session = true;
+      window.merged.resize(in.List("merged", 3));
+      for (size_t m = 0; m < window.merged.size() && in.ok(); ++m) {
+        const uint32_t bounds = in.Fields("merged session", 2);
+        window.merged[m].first = in.Int("session start");
+        window.merged[m].second = in.Int("session end");
+        in.SkipFields(bounds - 2);
+      }
+    }
+    in.SkipFields(fields);
   }
+  return windows;
+}
+
+void ReadRecord(MsgpackCursor& in, size_t key_count, uint32_t fields, RecordItem* item) {
   item->input = in.Uint32("input");
   item->offset = Offset(in.Int("offset"));
   item->timestamp_ms = in.Int("timestamp");
-  if (!in.TakeNil()) {
-    item->key_index = static_cast<int32_t>(in.Uint32("key index", INT32_MAX));
-    if (static_cast<size_t>(item->key_index) >= key_count && in.ok()) {
-      in.Fail("key index", StrCat(item->key_index, " with ", key_count, " keys in the batch"));
-    }
-  }
+  if (!in.TakeNil()) item->key_index = ReadKeyIndex(in, key_count);
   item->value = in.MaybeBytes("value");
   if (!in.TakeNil()) item->headers = ReadHeaders(in);
   item->attempt = in.Uint32("attempt");
-  if (fields > 8) in.SkipFields(fields - 8);
+  fields -= 8;
+  if (in.More(&fields)) item->windows = ReadItemWindows(in);
+  in.SkipFields(fields);
+}
+
+void ReadItem(MsgpackCursor& in, size_t key_count, RecordItem* item) {
+  const uint32_t fields = in.Fields("item", 6);
+  const uint64_t type = in.Uint("item kind");
+  if (!in.ok()) return;
+  const uint32_t least = type == 0 ? 8 : type == 1 ? 6 : 7;
+  if (type > 2) {
+    in.Fail("item kind", StrCat(type, " is not supported yet"), absl::StatusCode::kUnimplemented);
+  } else if (fields < least) {
+    in.Fail("item", StrCat("has ", fields, " fields, at least ", least, " are needed"));
+  }
+  if (!in.ok()) return;
+  item->type = static_cast<RecordItem::Type>(type);
+  switch (item->type) {
+    case RecordItem::Type::kRecord:
+      return ReadRecord(in, key_count, fields, item);
+    case RecordItem::Type::kTimer:
+      item->key_index = ReadKeyIndex(in, key_count);
+      item->clock = static_cast<TimerClock>(in.Uint32("timer clock", 1));
+      item->name = in.Bytes("timer name");
+      item->timestamp_ms = in.Int("timer time");
+      break;
+    case RecordItem::Type::kClosing:
+      item->store = in.Uint32("closing store");
+      item->key_index = ReadKeyIndex(in, key_count);
+      item->closing.start_ms = in.Int("window start");
+      item->closing.end_ms = in.Int("window end");
+      item->closing.value = in.State("closing value");
+      break;
+  }
+  item->attempt = in.Uint32("attempt");
+  in.SkipFields(fields - least);
+}
+
+std::vector<WindowValue> ReadWindowValues(MsgpackCursor& in) {
+  std::vector<WindowValue> rows(in.List("state windows", 4));
+  for (size_t i = 0; i < rows.size() && in.ok(); ++i) {
+    const uint32_t fields = in.Fields("state window", 3);
+    rows[i].start_ms = in.Int("window start");
+    rows[i].end_ms = in.Int("window end");
+    rows[i].value = in.State("state value");
+    in.SkipFields(fields - 3);
+  }
+  return rows;
 }
 
 std::vector<Batch::StoreState> ReadState(MsgpackCursor& in, size_t key_count) {
@@ -123,8 +211,15 @@ std::vector<Batch::StoreState> ReadState(MsgpackCursor& in, size_t key_count) {
     if (in.ok() && count != key_count)
       in.Fail("state", StrCat("store ", store.store, " has ", count, " values for ", key_count, " keys"));
     if (!in.ok()) break;
-    store.values.resize(count);
-    for (uint32_t i = 0; i < count && in.ok(); ++i) store.values[i] = in.State("state value");
+    store.windowed = count > 0 && in.AtArray();
+    store.windowed ? store.windows.resize(count) : store.values.resize(count);
+    for (uint32_t i = 0; i < count && in.ok(); ++i) {
+      if (store.windowed) {
+        store.windows[i] = ReadWindowValues(in);
+      } else {
+        store.values[i] = in.State("state value");
+      }
+    }
   }
   return state;
 }
@@ -137,7 +232,7 @@ Batch ReadBatch(MsgpackCursor& in) {
   const uint32_t keys = in.List("keys", 1);
   batch.keys.resize(keys);
   for (uint32_t i = 0; i < keys && in.ok(); ++i) batch.keys[i] = in.Bytes("key");
-  const uint32_t items = in.List("items", 9);
+  const uint32_t items = in.List("items", 7);
   batch.items.resize(items);
   for (uint32_t i = 0; i < items && in.ok(); ++i) {
     in.EnterItem("items", i);

@@ -100,6 +100,18 @@ void ReadOutput(MsgpackCursor& in, OutputRecord* output) {
   in.SkipFields(fields);
 }
 
+void ReadTimer(MsgpackCursor& in, TimerOp* timer) {
+  const uint32_t fields = in.Fields("timer", 3);
+  timer->key = in.Bytes("timer key");
+  timer->clock = static_cast<TimerClock>(in.Uint32("timer clock", 1));
+  timer->name = in.Bytes("timer name");
+  if (timer->name.size() > kMaxTimerName)
+    in.Fail("timer name", StrCat(timer->name.size(), " bytes; at most ", kMaxTimerName));
+  if (fields <= 3) return;
+  if (!in.TakeNil()) timer->time_ms = in.Int("timer time");
+  in.SkipFields(fields - 4);
+}
+
 Result ReadResult(MsgpackCursor& in, uint32_t* fields) {
   Result result;
   result.seq = in.Uint("seq");
@@ -113,8 +125,15 @@ Result ReadResult(MsgpackCursor& in, uint32_t* fields) {
     ReadOutput(in, &result.outputs[i]);
   }
   in.LeaveList();
-  if (in.More(fields) && in.List("timers", 1) > 0)
-    in.Fail("timers", "not supported yet", absl::StatusCode::kUnimplemented);
+  if (in.More(fields)) {
+    const uint32_t timers = in.List("timers", 4);
+    result.timers.resize(timers);
+    for (uint32_t i = 0; i < timers && in.ok(); ++i) {
+      in.EnterItem("timers", i);
+      ReadTimer(in, &result.timers[i]);
+    }
+    in.LeaveList();
+  }
   return result;
 }
 

@@ -37,8 +37,59 @@ void HeaderList(MsgpackWriter& out, const HeaderViews& headers) {
   }
 }
 
+void StateField(MsgpackWriter& out, const StateValue& value) {
+  switch (value.what) {
+    case StateValue::What::kAbsent:
+      return out.Nil();
+    case StateValue::What::kValue:
+      return out.Bin(value.value);
+    case StateValue::What::kNotPrefetched:
+      return out.NotPrefetched();
+  }
+}
+
+void ItemWindows(MsgpackWriter& out, const std::vector<ItemWindow>& windows) {
+  out.Array(windows.size());
+  for (const ItemWindow& window : windows) {
+    out.Array(window.session ? 4 : 3);
+    out.Uint(window.store);
+    out.Int(window.start_ms);
+    out.Int(window.end_ms);
+    if (!window.session) continue;
+    out.Array(window.merged.size());
+    for (const auto& [start, end] : window.merged) {
+      out.Array(2);
+      out.Int(start);
+      out.Int(end);
+    }
+  }
+}
+
+void Timer(MsgpackWriter& out, const RecordItem& item) {
+  out.Array(6);
+  out.Uint(1);
+  out.Uint(static_cast<uint64_t>(item.key_index));
+  out.Uint(static_cast<uint64_t>(item.clock));
+  IsUtf8(item.name) ? out.Str(item.name) : out.Bin(item.name);
+  out.Int(item.timestamp_ms);
+  out.Uint(item.attempt);
+}
+
+void Closing(MsgpackWriter& out, const RecordItem& item) {
+  out.Array(7);
+  out.Uint(2);
+  out.Uint(item.store);
+  out.Uint(static_cast<uint64_t>(item.key_index));
+  out.Int(item.closing.start_ms);
+  out.Int(item.closing.end_ms);
+  StateField(out, item.closing.value);
+  out.Uint(item.attempt);
+}
+
 void Item(MsgpackWriter& out, const RecordItem& item) {
-  out.Array(8);
+  if (item.type == RecordItem::Type::kTimer) return Timer(out, item);
+  if (item.type == RecordItem::Type::kClosing) return Closing(out, item);
+  out.Array(item.windows.empty() ? 8 : 9);
   out.Uint(0);
   out.Uint(item.input);
   out.Int(item.offset.value());
@@ -47,24 +98,22 @@ void Item(MsgpackWriter& out, const RecordItem& item) {
   out.MaybeBin(item.value);
   item.headers.empty() ? out.Nil() : HeaderList(out, item.headers);
   out.Uint(item.attempt);
+  if (!item.windows.empty()) ItemWindows(out, item.windows);
 }
 
 void State(MsgpackWriter& out, const std::vector<Batch::StoreState>& state) {
   out.Map(state.size());
   for (const Batch::StoreState& store : state) {
     out.Uint(store.store);
-    out.Array(store.values.size());
-    for (const StateValue& value : store.values) {
-      switch (value.what) {
-        case StateValue::What::kAbsent:
-          out.Nil();
-          break;
-        case StateValue::What::kValue:
-          out.Bin(value.value);
-          break;
-        case StateValue::What::kNotPrefetched:
-          out.NotPrefetched();
-          break;
+    out.Array(store.windowed ? store.windows.size() : store.values.size());
+    for (const StateValue& value : store.values) StateField(out, value);
+    for (const std::vector<WindowValue>& rows : store.windows) {
+      out.Array(rows.size());
+      for (const WindowValue& row : rows) {
+        out.Array(3);
+        out.Int(row.start_ms);
+        out.Int(row.end_ms);
+        StateField(out, row.value);
       }
     }
   }
@@ -141,11 +190,16 @@ void WelcomeOutputs(MsgpackWriter& out, const std::vector<Welcome::Output>& outp
   }
 }
 
+void Pair(MsgpackWriter& out, const char* key, int64_t value) {
+  out.Str(key);
+  out.Int(value);
+}
+
 void WelcomeStores(MsgpackWriter& out, const std::vector<StoreInfo>& stores) {
   out.Str("stores");
   out.Array(stores.size());
   for (const StoreInfo& store : stores) {
-    out.Map(4);
+    out.Map(4 + (store.window ? 1 : 0) + (store.session ? 1 : 0));
     out.Str("name");
     Text(out, store.name);
     out.Str("type");
@@ -154,6 +208,23 @@ void WelcomeStores(MsgpackWriter& out, const std::vector<StoreInfo>& stores) {
     out.Bool(store.prefetched);
     out.Str("max_value_bytes");
     out.Int(store.max_value_bytes);
+    if (store.window) {
+      out.Str("window");
+      out.Map(5);
+      Pair(out, "size", store.window->size_ms);
+      Pair(out, "advance", store.window->advance_ms);
+      Pair(out, "grace", store.window->grace_ms);
+      Pair(out, "retention", store.window->retention_ms);
+      out.Str("final");
+      out.Bool(store.window->final);
+    }
+    if (store.session) {
+      out.Str("session");
+      out.Map(3);
+      Pair(out, "gap", store.session->gap_ms);
+      Pair(out, "grace", store.session->grace_ms);
+      Pair(out, "retention", store.session->retention_ms);
+    }
   }
 }
 
@@ -206,7 +277,7 @@ void Encode(const Hello& message, std::string* out) {
 void Encode(const Welcome& message, std::string* out) {
   MsgpackWriter writer(out, 1024);
   Begin(writer, Kind::kWelcome, 1);
-  writer.Map(10);
+  writer.Map(message.timers ? 11 : 10);
   writer.Str("protocol");
   writer.Int(message.version);
   writer.Str("session");
@@ -216,6 +287,10 @@ void Encode(const Welcome& message, std::string* out) {
   NamedTopics(writer, "inputs", message.inputs);
   WelcomeOutputs(writer, message.outputs);
   WelcomeStores(writer, message.stores);
+  if (message.timers) {
+    writer.Str("timers");
+    writer.Bool(true);
+  }
   NamedTopics(writer, "joins", message.joins);
   NamedTopics(writer, "lookups", message.lookups);
   writer.Str("capabilities");
@@ -243,10 +318,14 @@ void Encode(const Close& message, std::string* out) {
 
 void Encode(const Batch& message, std::string* out) {
   size_t hint = 0;
-  for (const RecordItem& item : message.items) hint += kTupleHint + SizeOf(item.value);
+  for (const RecordItem& item : message.items)
+    hint += kTupleHint + SizeOf(item.value) + item.windows.size() * kTupleHint + item.closing.value.value.size();
   for (std::string_view key : message.keys) hint += key.size() + 5;
   for (const Batch::StoreState& store : message.state) {
     for (const StateValue& value : store.values) hint += value.value.size() + 5;
+    for (const std::vector<WindowValue>& rows : store.windows) {
+      for (const WindowValue& row : rows) hint += kTupleHint + row.value.value.size();
+    }
   }
   MsgpackWriter writer(out, hint);
   Begin(writer, Kind::kBatch, 7);
@@ -266,13 +345,23 @@ void Encode(const Result& message, std::string* out) {
   size_t hint = OpsHint(message.ops);
   for (const OutputRecord& output : message.outputs) hint += kTupleHint + SizeOf(output.key) + SizeOf(output.value);
   MsgpackWriter writer(out, hint);
-  Begin(writer, Kind::kResult, 5);
+  Begin(writer, Kind::kResult, message.timers.empty() ? 5 : 6);
   writer.Uint(message.seq);
   writer.Uint(message.done);
   message.failure.has_value() ? FailureMap(writer, *message.failure) : writer.Nil();
   Ops(writer, message.ops, /*with_item=*/false);
   writer.Array(message.outputs.size());
   for (const OutputRecord& output : message.outputs) Output(writer, output);
+  if (!message.timers.empty()) {
+    writer.Array(message.timers.size());
+    for (const TimerOp& timer : message.timers) {
+      writer.Array(4);
+      writer.Bin(timer.key);
+      writer.Uint(static_cast<uint64_t>(timer.clock));
+      IsUtf8(timer.name) ? writer.Str(timer.name) : writer.Bin(timer.name);
+      timer.time_ms ? writer.Int(*timer.time_ms) : writer.Nil();
+    }
+  }
   writer.Finish();
 }
 

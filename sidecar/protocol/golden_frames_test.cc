@@ -32,7 +32,7 @@ std::string FromHex(const std::string& hex) {
 
 std::vector<GoldenFrame> AllFrames() {
   std::vector<GoldenFrame> frames;
-  for (const auto& entry : std::filesystem::directory_iterator("tests/conformance/frames")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator("tests/conformance/frames")) {
     if (entry.path().extension() != ".json") continue;
     std::ifstream file(entry.path());
     GoldenFrame frame{entry.path().stem(), Json::parse(file), ""};

@@ -92,43 +92,88 @@ Json MessageJson(const Welcome& m) {
                       {"type", store.type},
                       {"prefetched", store.prefetched},
                       {"max_value_bytes", store.max_value_bytes}});
+    if (const auto& window = store.window) {
+      stores.back()["window"] = {{"size", window->size_ms},
+                                 {"advance", window->advance_ms},
+                                 {"grace", window->grace_ms},
+                                 {"retention", window->retention_ms},
+                                 {"final", window->final}};
+    }
+    if (const auto& session = store.session) {
+      stores.back()["session"] = {
+          {"gap", session->gap_ms}, {"grace", session->grace_ms}, {"retention", session->retention_ms}};
+    }
   }
   const Json limits = {{"frame", m.frame_cap},
                        {"deadline_ms", m.deadline_ms},
                        {"min_timestamp", m.min_timestamp_ms},
                        {"max_timestamp", m.max_timestamp_ms}};
-  return {{"kind", "WELCOME"},
-          {"protocol", m.version},
-          {"session", m.session},
-          {"processor", m.processor},
-          {"inputs", TopicsJson(m.inputs)},
-          {"outputs", outputs},
-          {"stores", stores},
-          {"joins", TopicsJson(m.joins)},
-          {"lookups", TopicsJson(m.lookups)},
-          {"capabilities", m.capabilities},
-          {"limits", limits}};
+  Json json = {{"kind", "WELCOME"},
+               {"protocol", m.version},
+               {"session", m.session},
+               {"processor", m.processor},
+               {"inputs", TopicsJson(m.inputs)},
+               {"outputs", outputs},
+               {"stores", stores},
+               {"joins", TopicsJson(m.joins)},
+               {"lookups", TopicsJson(m.lookups)},
+               {"capabilities", m.capabilities},
+               {"limits", limits}};
+  if (m.timers) json["timers"] = true;
+  return json;
 }
 
 Json MessageJson(const Open& m) { return {{"kind", "OPEN"}, {"task", m.task.value()}}; }
 Json MessageJson(const Close& m) { return {{"kind", "CLOSE"}, {"task", m.task.value()}}; }
 
+Json ItemJson(const RecordItem& item) {
+  if (item.type == RecordItem::Type::kTimer) {
+    return {{"timer", BytesJson(item.name)},
+            {"clock", static_cast<int>(item.clock)},
+            {"keyIndex", item.key_index},
+            {"time", item.timestamp_ms},
+            {"attempt", item.attempt}};
+  }
+  if (item.type == RecordItem::Type::kClosing) {
+    return {{"closing", item.store},
+            {"keyIndex", item.key_index},
+            {"start", item.closing.start_ms},
+            {"end", item.closing.end_ms},
+            {"value", StateJson(item.closing.value)},
+            {"attempt", item.attempt}};
+  }
+  Json json = {{"input", item.input},
+               {"offset", item.offset.value()},
+               {"timestamp", item.timestamp_ms},
+               {"keyIndex", item.key_index < 0 ? Json() : Json(item.key_index)},
+               {"value", MaybeJson(item.value)},
+               {"headers", HeadersJson(item.headers)},
+               {"attempt", item.attempt}};
+  for (const ItemWindow& window : item.windows) {
+    Json entry = {{"store", window.store}, {"start", window.start_ms}, {"end", window.end_ms}};
+    if (window.session) entry["merged"] = window.merged;
+    json["windows"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+Json StoreStateJson(const Batch::StoreState& store) {
+  Json values = Json::array();
+  for (const StateValue& value : store.values) values.push_back(StateJson(value));
+  for (const std::vector<WindowValue>& rows : store.windows) {
+    Json list = Json::array();
+    for (const WindowValue& row : rows)
+      list.push_back({{"start", row.start_ms}, {"end", row.end_ms}, {"value", StateJson(row.value)}});
+    values.push_back(std::move(list));
+  }
+  return values;
+}
+
 Json MessageJson(const Batch& m) {
   Json items = Json::array();
-  for (const RecordItem& item : m.items) {
-    items.push_back({{"input", item.input},
-                     {"offset", item.offset.value()},
-                     {"timestamp", item.timestamp_ms},
-                     {"keyIndex", item.key_index < 0 ? Json() : Json(item.key_index)},
-                     {"value", MaybeJson(item.value)},
-                     {"headers", HeadersJson(item.headers)},
-                     {"attempt", item.attempt}});
-  }
+  for (const RecordItem& item : m.items) items.push_back(ItemJson(item));
   Json state = Json::object();
-  for (const Batch::StoreState& store : m.state) {
-    Json& values = state[std::to_string(store.store)] = Json::array();
-    for (const StateValue& value : store.values) values.push_back(StateJson(value));
-  }
+  for (const Batch::StoreState& store : m.state) state[std::to_string(store.store)] = StoreStateJson(store);
   return {{"kind", "BATCH"},          {"seq", m.seq},
           {"task", m.task.value()},   {"flags", m.flags},
           {"keys", KeysJson(m.keys)}, {"items", items},
@@ -152,8 +197,16 @@ Json MessageJson(const Result& m) {
                        {"headers", HeadersJson(output.headers)},
                        {"partition", OptionalJson(output.partition)}});
   }
-  return {{"kind", "RESULT"},  {"seq", m.seq}, {"done", m.done}, {"failure", failure}, {"ops", OpsJson(m.ops, false)},
-          {"outputs", outputs}};
+  Json json = {
+      {"kind", "RESULT"},  {"seq", m.seq}, {"done", m.done}, {"failure", failure}, {"ops", OpsJson(m.ops, false)},
+      {"outputs", outputs}};
+  for (const TimerOp& timer : m.timers) {
+    json["timers"].push_back({{"key", BytesJson(timer.key)},
+                              {"clock", static_cast<int>(timer.clock)},
+                              {"name", BytesJson(timer.name)},
+                              {"time", OptionalJson(timer.time_ms)}});
+  }
+  return json;
 }
 
 Json MessageJson(const Cancel& m) { return {{"kind", "CANCEL"}, {"seq", m.seq}}; }

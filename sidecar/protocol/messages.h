@@ -84,13 +84,27 @@ struct StoreInfo {
   std::string name, type;  // type: "KeyValue" | "Window" | "Session"
   bool prefetched = true;
   int64_t max_value_bytes = 0;
+  // {"size", "advance", "grace", "retention": ms, "final": bool}; with type Window.
+  struct Window {
+    int64_t size_ms = 0, advance_ms = 0, grace_ms = 0, retention_ms = 0;
+    bool final = false;
+    friend bool operator==(const Window&, const Window&) = default;
+  };
+  // {"gap", "grace", "retention": ms}; with type Session.
+  struct Session {
+    int64_t gap_ms = 0, grace_ms = 0, retention_ms = 0;
+    friend bool operator==(const Session&, const Session&) = default;
+  };
+  std::optional<Window> window = std::nullopt;
+  std::optional<Session> session = std::nullopt;
   friend bool operator==(const StoreInfo&, const StoreInfo&) = default;
 };
 
 // S->W [2, {"protocol": int, "session": int, "processor": str, "inputs": [{"name", "topic"}],
-//           "outputs": [{"name", "topic", "max_bytes"}], "stores": [{"name", "type", "prefetched", "max_value_bytes"}],
-//           "joins": [{"name", "topic"}], "lookups": [{"name", "topic"}], "capabilities": [str],
-//           "limits": {"frame": bytes, "deadline_ms": int, "min_timestamp": ms, "max_timestamp": ms}}]
+//           "outputs": [{"name", "topic", "max_bytes"}], "stores": [{"name", "type", "prefetched", "max_value_bytes",
+//           "window"?, "session"?}], "timers": bool?, "joins": [{"name", "topic"}], "lookups": [{"name", "topic"}],
+//           "capabilities": [str], "limits": {"frame": bytes, "deadline_ms": int, "min_timestamp": ms, "max_timestamp":
+//           ms}}]
 // Ids are indexes: input id = index in inputs, output id = index in outputs; readable id = stores, then joins, then
 // lookups.
 struct Welcome {
@@ -105,6 +119,7 @@ struct Welcome {
   std::vector<NamedTopic> inputs;
   std::vector<Output> outputs;
   std::vector<StoreInfo> stores;
+  bool timers = false;  // the program may set them
   std::vector<NamedTopic> joins, lookups;
   std::vector<std::string> capabilities;
   uint32_t frame_cap = kDefaultFrameCap;
@@ -127,10 +142,33 @@ struct StateValue {
   std::string_view value;
 };
 
-// [0, input, offset, timestamp, key index or nil (null key), value or nil, headers or nil, attempt]
-// headers: [[str, bin or nil]]. `attempt` counts from 1. (Items 1 = timer and 2 = window closing follow with their
-// features.)
+// A window that a record belongs to: [store, start, end]; of a session store [store, start, end, [[start, end]]] with
+// the sessions that the record joins or connects.
+struct ItemWindow {
+  uint32_t store = 0;
+  int64_t start_ms = 0, end_ms = 0;
+  bool session = false;
+  std::vector<std::pair<int64_t, int64_t>> merged;
+};
+
+// A row of a windowed store: [start, end, bin or ext 1].
+struct WindowValue {
+  int64_t start_ms = 0, end_ms = 0;
+  StateValue value;
+};
+
+enum class TimerClock : uint8_t { kEventTime = 0, kWallClock = 1 };
+
+// One item of a batch. A record:
+//   [0, input, offset, timestamp, key index or nil (null key), value or nil, headers or nil, attempt, [window]?]
+// with headers [[str, bin or nil]]; a timer that is due:
+//   [1, key index, clock, name, time, attempt]
+// a window that closes:
+//   [2, store, key index, start, end, value, attempt]
+// `attempt` counts from 1.
 struct RecordItem {
+  enum class Type : uint8_t { kRecord = 0, kTimer = 1, kClosing = 2 };
+  Type type = Type::kRecord;
   uint32_t input = 0;
   Offset offset;
   int64_t timestamp_ms = 0;
@@ -138,11 +176,19 @@ struct RecordItem {
   MaybeView value;
   std::vector<std::pair<std::string_view, MaybeView>> headers;
   uint32_t attempt = 1;
+  std::vector<ItemWindow> windows;
+  // kTimer; its time is timestamp_ms.
+  TimerClock clock = TimerClock::kEventTime;
+  std::string_view name;
+  // kClosing.
+  uint32_t store = 0;
+  WindowValue closing;
 };
 
 inline constexpr uint32_t kFlagTrace = 1;  // EXTEND before every item
 
 // S->W [5, seq, task, flags, [key bin], [item], {store id: [state value per key]}, watermark or nil]
+// Of a windowed store there is a list of rows per key: {store id: [[[start, end, value]]]}.
 struct Batch {
   uint64_t seq = 0;
   TaskId task;
@@ -151,7 +197,9 @@ struct Batch {
   std::vector<RecordItem> items;
   struct StoreState {
     uint32_t store = 0;
-    std::vector<StateValue> values;  // aligned with keys
+    std::vector<StateValue> values;                 // aligned with keys
+    bool windowed = false;                          // then not `values` but
+    std::vector<std::vector<WindowValue>> windows;  // aligned with keys
   };
   std::vector<StoreState> state;
   std::optional<int64_t> watermark_ms;
@@ -180,6 +228,15 @@ struct OutputRecord {
   std::optional<int32_t> partition;
 };
 
+// [key, clock, name, time or nil]; nil: cancel.
+struct TimerOp {
+  std::string_view key;
+  TimerClock clock = TimerClock::kEventTime;
+  std::string_view name;
+  std::optional<int64_t> time_ms;
+};
+inline constexpr size_t kMaxTimerName = 255;
+
 // W->S [6, seq, done, failure or nil, {store id: [[key, value or nil]]}, [output], [timer]?]
 // The effects of the first `done` items; `failure` is that of item number `done`. SDKs put a timestamp into every
 // output (default: that of the record being handled).
@@ -189,6 +246,7 @@ struct Result {
   std::optional<Failure> failure;
   StateOps ops;
   std::vector<OutputRecord> outputs;
+  std::vector<TimerOp> timers;  // in the order they were made
 };
 
 // S->W [7, seq]

@@ -77,6 +77,9 @@ class MsgpackCursor {
     return true;
   }
 
+  // The next value is an array.
+  bool AtArray() const { return Peek().type == Head::Type::kArray; }
+
   // A tuple of positional fields: their number, at least `min`.
   uint32_t Fields(const char* field, uint32_t min) {
     if (at_ < end_ && (static_cast<uint8_t>(*at_) & 0xf0) == 0x90) {

@@ -40,7 +40,23 @@ def headers(pairs):
     return [[name(header["name"]), raw(header["value"])] for header in pairs]
 
 
+def state_rows(rows):
+    return [[row["start"], row["end"], state(row["value"])] for row in rows]
+
+
 def item(record):
+    if "timer" in record:
+        return [1, record["keyIndex"], record["clock"], record["timer"], record["time"], record["attempt"]]
+    if "closing" in record:
+        return [2, record["closing"], record["keyIndex"], record["start"], record["end"], state(record["value"]), record["attempt"]]
+    return record_item(record) + ([[window(w) for w in record["windows"]]] if "windows" in record else [])
+
+
+def window(w):
+    return [w["store"], w["start"], w["end"]] + ([w["merged"]] if "merged" in w else [])
+
+
+def record_item(record):
     return [0, record["input"], record["offset"], record["timestamp"], record["keyIndex"], raw(record["value"]),
             headers(record["headers"]) if record["headers"] else None, record["attempt"]]
 
@@ -75,15 +91,16 @@ def fields_of(kind, m):
             hello["name"] = m["name"]
         return [hello]
     if kind == "WELCOME":
-        return [{key: m[key] for key in ("protocol", "session", "processor", "inputs", "outputs", "stores", "joins", "lookups",
-                                         "capabilities", "limits")}]
+        return [{key: m[key] for key in ("protocol", "session", "processor", "inputs", "outputs", "stores", "timers", "joins", "lookups",
+                                         "capabilities", "limits") if key in m}]
     if kind in ("OPEN", "CLOSE"):
         return [m["task"]]
     if kind == "BATCH":
         return [m["seq"], m["task"], m["flags"], [raw(key) for key in m["keys"]], [item(i) for i in m["items"]],
-                {int(store): [state(v) for v in values] for store, values in m["state"].items()}, m["watermark"]]
+                {int(store): [state_rows(v) if isinstance(v, list) else state(v) for v in values] for store, values in m["state"].items()}, m["watermark"]]
     if kind == "RESULT":
-        return [m["seq"], m["done"], m["failure"], ops(m["ops"]), [output(o) for o in m["outputs"]]]
+        return [m["seq"], m["done"], m["failure"], ops(m["ops"]), [output(o) for o in m["outputs"]]] + (
+            [[[raw(t["key"]), t["clock"], t["name"], t["time"]] for t in m["timers"]]] if "timers" in m else [])
     if kind == "CANCEL":
         return [m["seq"]]
     if kind == "GET":
@@ -116,6 +133,7 @@ def write(name, about, direction, frame_bytes, **more):
     assert name not in names, name
     names.add(name)
     content = {"about": about, "direction": direction, **more, "frame": frame_bytes.hex()}
+    (HERE / f"{name}.json").parent.mkdir(exist_ok=True)
     (HERE / f"{name}.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -250,6 +268,38 @@ def good_frames():
     golden("goodbye", "an orderly end", "GOODBYE", {"reason": "the sidecar ends"})
 
 
+def time_frames():
+    """In a folder of their own: for SDKs that have windows and timers."""
+    golden("time/welcome", "windows, sessions, timers", "WELCOME",
+           {**WELCOME, "timers": True, "stores": [
+               {"name": "minutes", "type": "Window", "prefetched": True, "max_value_bytes": 1048576,
+                "window": {"size": 60000, "advance": 10000, "grace": 5000, "retention": 3600000, "final": True}},
+               {"name": "visits", "type": "Session", "prefetched": True, "max_value_bytes": 1048576,
+                "session": {"gap": 1800000, "grace": 0, "retention": 1800000}}]})
+    golden("time/batch-windows", "two open windows, one of them new; one record is late; a session that connects two", "BATCH",
+           {**BATCH, "keys": ["k"], "watermark": 1700000000000,
+            "items": [record(0, 0, "v", windows=[{"store": 0, "start": 1699999990000, "end": 1700000050000},
+                                                 {"store": 0, "start": 1700000000000, "end": 1700000060000},
+                                                 {"store": 1, "start": -5, "end": 1700000000000, "merged": [[-5, 3], [10, 10]]}]),
+                      record(1, 0, "late")],
+            "state": {"0": [[{"start": 1699999990000, "end": 1700000050000, "value": "7"}]],
+                      "1": [[{"start": -5, "end": 3, "value": "a"}, {"start": 10, "end": 10, "value": {"notPrefetched": True}}]]}})
+    golden("time/batch-timer", "timers of both clocks, one long ago", "BATCH",
+           {**BATCH, "keys": ["k", {"hex": "ff"}], "items": [
+               {"timer": "remind", "clock": 0, "keyIndex": 0, "time": 1700000000000, "attempt": 1},
+               {"timer": "", "clock": 1, "keyIndex": 1, "time": -1, "attempt": 3}]})
+    golden("time/batch-closing", "windows that close, with and without their value", "BATCH",
+           {**BATCH, "keys": ["k"], "items": [
+               {"closing": 0, "keyIndex": 0, "start": 0, "end": 60000, "value": "42", "attempt": 1},
+               {"closing": 0, "keyIndex": 0, "start": 60000, "end": 120000, "value": {"notPrefetched": True}, "attempt": 1}]})
+    golden("time/result-timers", "set, set again, cancel", "RESULT",
+           {**RESULT, "timers": [{"key": "k", "clock": 0, "name": "remind", "time": 1700000000000},
+                                 {"key": "k", "clock": 0, "name": "remind", "time": -1},
+                                 {"key": {"hex": "ff"}, "clock": 1, "name": "", "time": None}]})
+    golden("time/result-row-keys", "a write to a window: the key, then its start", "RESULT",
+           {**RESULT, "ops": {"0": [{"key": {"hex": "6b" + "0000018bcfe56800"}, "value": "8"}]}})
+
+
 def variants():
     pack = lambda value: msgpack.packb(value, use_bin_type=True)
     variant("variant-str-keys", "keys and values written as str instead of bin", "RESULT",
@@ -318,7 +368,7 @@ def refused_frames():
     refused("refused-hello-no-versions", "HELLO without protocol", "W->S", pack([1, {"sdk": "x"}]), "protocol")
     refused("refused-hello-range", "minimum above maximum", "W->S", pack([1, {"protocol": [2, 1]}]), "above")
     refused("refused-hello-parallel-0", "no task at once", "W->S", pack([1, {"protocol": [1, 1], "parallel": 0}]), "parallel")
-    refused("refused-timers", "timers are not supported yet", "W->S", pack([6, 1, 1, None, {}, [], [["set", b"k", "event", "t", 5]]]), "not supported yet")
+    refused("refused-timers", "a timer whose clock is a text", "W->S", pack([6, 1, 1, None, {}, [], [["set", b"k", "event", "t", 5]]]), "clock")
     refused("refused-output-too-short", "an output without a value", "W->S", pack([6, 1, 1, None, {}, [[0, b"k"]]]), "at least 3")
     refused("refused-negative-partition", "partition -1", "W->S", pack([6, 1, 1, None, {}, [[0, b"k", b"v", 0, None, -1]]]), "partition")
     refused("refused-header-value", "a number as a header's value", "W->S", pack([6, 1, 1, None, {}, [[0, b"k", b"v", 0, [["h", 5]]]]]), "header value")
@@ -329,15 +379,16 @@ def refused_frames():
     refused("refused-key-index", "an item with a key that is not there", "S->W", pack([5, 1, 0, 0, [b"k"], [[0, 0, 0, 0, 1, b"v", None, 1]], {}, None]), "key index")
     refused("refused-state-count", "state for two keys of three", "S->W", pack([5, 1, 0, 0, [b"a", b"b", b"c"], [], {0: [None, None]}, None]), "values for 3 keys")
     refused("refused-state-ext", "an extension that is not \"not sent along\"", "S->W", pack([5, 1, 0, 0, [b"a"], [], {0: [msgpack.ExtType(2, b"")]}, None]), "extension")
-    refused("refused-timer-item", "a timer item", "S->W", pack([5, 1, 0, 0, [b"k"], [[1, 0, "event", "t", 5, None, None, None]], {}, None]), "timer")
+    refused("refused-timer-item", "a timer item whose clock is a text", "S->W", pack([5, 1, 0, 0, [b"k"], [[1, 0, "event", "t", 5, None, None, None]], {}, None]), "timer")
     refused("refused-offset", "an offset beyond 63 bits", "S->W", pack([5, 1, 0, 0, [b"k"], [[0, 0, 2**63, 0, 0, b"v", None, 1]], {}, None]), "offset")
     refused("refused-welcome-no-session", "WELCOME without session", "S->W", pack([2, {"protocol": 1}]), "session")
 
 
 if __name__ == "__main__":
-    for old in HERE.glob("*.json"):
+    for old in HERE.glob("**/*.json"):
         old.unlink()
     good_frames()
+    time_frames()
     variants()
     refused_frames()
     print(f"{len(names)} frames", file=sys.stderr)
