@@ -75,7 +75,9 @@ std::string FirstScreen(const std::string& data, const std::string& kafka, const
     StrAppend(&screen, "\n", spec.QualifiedName(), "  ", ToString(spec.guarantee), ", ", view.tasks,
               view.tasks == 1 ? " task" : " tasks", "\n");
     for (const spec::InputSpec& input : spec.inputs) StrAppend(&screen, "  input   ", input.topic, "\n");
-    for (const spec::StoreSpec& store : spec.stores) StrAppend(&screen, "  store   ", store.name, "\n");
+    for (const spec::StoreSpec& store : spec.stores) {
+      if (!store.internal) StrAppend(&screen, "  store   ", store.name, "\n");
+    }
     for (size_t i = 0; i < spec.outputs.size(); ++i) {
       StrAppend(&screen, "  output  ", spec.outputs[i].topic, " (", view.output_partitions[i],
                 view.output_partitions[i] == 1 ? " partition" : " partitions", ")\n");
@@ -89,7 +91,8 @@ std::string FirstScreen(const std::string& data, const std::string& kafka, const
               " --format keyvalue", data_option, "\n");
     if (!spec.outputs.empty())
       StrAppend(&screen, "  millstream consume ", spec.outputs.front().topic, " --follow", data_option, "\n");
-    if (!spec.stores.empty()) {
+    if (!spec.stores.empty() && spec.stores.front().type == spec::StoreType::kKeyValue &&
+        !spec.stores.front().internal) {
       StrAppend(&screen, "  millstream state get ", spec.stores.front().name, " alice",
                 processors.size() > 1 ? StrCat(" --processor ", spec.name) : std::string(), data_option, "\n");
       if (!view.http.empty())

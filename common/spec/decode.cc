@@ -3,6 +3,7 @@
 #include <initializer_list>
 
 #include "common/base/status.h"
+#include "common/base/strings.h"
 #include "common/spec/duration.h"
 #include "common/spec/quantity.h"
 
@@ -84,7 +85,32 @@ InputSpec DecodeInput(const Value& value) {
   input.start_from = DecodeStartFrom(Block(value, "startFrom"));
   input.partitioner = PartitionerIn(value);
   input.prefetch = TextsIn(value, "prefetch");
+  input.lateness = DurationIn(value, "lateness");
+  input.idle_after = DurationIn(value, "idleAfter");
   return input;
+}
+
+// As written, else `otherwise`.
+absl::Duration DurationOr(const Value& map, std::string_view key, absl::Duration otherwise) {
+  return map.Find(key) == nullptr ? otherwise : DurationIn(map, key);
+}
+
+WindowSpec DecodeWindow(const Value& value) {
+  WindowSpec window;
+  window.size = DurationIn(value, "size");
+  window.advance = DurationOr(value, "advance", window.size);
+  window.grace = DurationIn(value, "grace");
+  window.retention = DurationOr(value, "retention", window.size + window.grace);
+  window.final = Text(value, "emit") == "Final";
+  return window;
+}
+
+SessionSpec DecodeSession(const Value& value) {
+  SessionSpec session;
+  session.gap = DurationIn(value, "gap");
+  session.grace = DurationIn(value, "grace");
+  session.retention = DurationOr(value, "retention", session.gap + session.grace);
+  return session;
 }
 
 StoreSpec DecodeStore(const Value& value) {
@@ -95,7 +121,23 @@ StoreSpec DecodeStore(const Value& value) {
   store.changelog.enabled = BoolIn(&changelog, "enabled").value_or(true);
   store.changelog.topic = Text(changelog, "topic");
   store.changelog.config = PairsIn(&changelog, "config");
+  store.type = EnumIn(value, "type", {StoreType::kKeyValue, StoreType::kWindow, StoreType::kSession});
+  if (value.Find("ttl") != nullptr) store.ttl = DurationIn(value, "ttl");
+  if (const Value* window = value.Find("window")) store.window = DecodeWindow(*window);
+  if (const Value* session = value.Find("session")) store.session = DecodeSession(*session);
   return store;
+}
+
+// What is not a store of the manifest comes behind them all: their ids stay what WELCOME says.
+void AddInternalStore(StreamProcessorSpec& processor) {
+  bool needed = processor.timers;
+  for (const StoreSpec& store : processor.stores) needed = needed || store.ttl || store.type != StoreType::kKeyValue;
+  if (!needed) return;
+  StoreSpec store;
+  store.name = kTimersName;
+  store.changelog.topic = StrCat(processor.group, "-timers-changelog");
+  store.internal = true;
+  processor.stores.push_back(std::move(store));
 }
 
 OutputSpec DecodeOutput(const Value& value) {
@@ -216,9 +258,13 @@ StreamProcessorSpec DecodeProcessor(const Document& document) {
   DecodePace(spec, processor);
   DecodeErrors(spec, processor.errors);
   processor.max_ahead = DurationIn(Block(spec, "timestamps"), "maxAhead");
+  processor.late_policy =
+      EnumIn(spec, "latePolicy", {LatePolicy::kDrop, LatePolicy::kDeadLetter, LatePolicy::kProcess});
+  processor.timers = spec.Find("timers") != nullptr;
   processor.replicas = Int(spec, "replicas");
   processor.standby_replicas = Int(spec, "standbyReplicas");
   DecodeContainers(spec, processor);
+  AddInternalStore(processor);
   return processor;
 }
 

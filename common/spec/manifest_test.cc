@@ -71,6 +71,37 @@ TEST(Decoding, ResolvesNames) {
   EXPECT_EQ(spec.FindInput("nope"), nullptr);
 }
 
+TEST(Decoding, WhatKeepsEventTimeHasAnInternalStore) {
+  StreamProcessorSpec spec = Parsed(
+      "inputs: [{topic: orders, lateness: 2s, idleAfter: 1m}], latePolicy: DeadLetter, stores: [{name: k}, {name: w, "
+      "type: "
+      "Window, window: {size: 1m, grace: 10s, emit: Final}}, {name: s, type: Session, session: {gap: 5m, retention: "
+      "1h}}]");
+  EXPECT_EQ(spec.inputs[0].lateness, absl::Seconds(2));
+  EXPECT_EQ(spec.inputs[0].idle_after, absl::Minutes(1));
+  EXPECT_EQ(spec.late_policy, LatePolicy::kDeadLetter);
+  EXPECT_FALSE(spec.timers);
+  EXPECT_THAT(spec.inputs[0].prefetch, testing::ElementsAre("k"));
+  ASSERT_EQ(spec.stores.size(), 4u);
+  EXPECT_EQ(spec.ManifestStores(), 3u);
+  ASSERT_TRUE(spec.stores[1].window);
+  EXPECT_EQ(spec.stores[1].window->advance, absl::Minutes(1));
+  EXPECT_EQ(spec.stores[1].window->retention, absl::Seconds(70));
+  EXPECT_TRUE(spec.stores[1].window->final);
+  ASSERT_TRUE(spec.stores[2].session);
+  EXPECT_EQ(spec.stores[2].session->retention, absl::Hours(1));
+  EXPECT_TRUE(spec.stores[3].internal);
+  EXPECT_EQ(spec.stores[3].changelog.topic, "shop.totals-timers-changelog");
+  std::vector<std::string> topics;
+  for (const InternalTopic& topic : InternalTopicsOf(spec)) topics.push_back(topic.topic);
+  EXPECT_THAT(topics,
+              testing::ElementsAre("shop.totals-k-changelog", "shop.totals-w-changelog", "shop.totals-s-changelog",
+                                   "shop.totals-timers-changelog", "shop.totals-dead-letter"));
+
+  EXPECT_TRUE(Parsed("inputs: [{topic: orders}], timers: {}").KeepsEventTime());
+  EXPECT_FALSE(Parsed("inputs: [{topic: orders}], stores: [{name: k}]").KeepsEventTime());
+}
+
 TEST(Decoding, ReadsEveryKindOfValue) {
   StreamProcessorSpec spec = Parsed(
       "guarantee: AtMostOnce, kafka: {bootstrapServers: 'k:9092', config: {client.rack: a}},"

@@ -24,12 +24,8 @@ const std::vector<Row>& Rows() {
       {{"externalStore"}, "", "the external store"},
       {{"partitions"}, "", "the choice of partitions"},
       {{"mergeBy"}, "Arrival", "ordering the inputs by time"},
-      {{"latePolicy"}, "Drop", "another policy for late records"},
       {{"desiredState"}, "Running", "pausing"},
       {{"errors", "byClass"}, "", "another action by class of failure"},
-      {{"inputs", "[]", "lateness"}, "0s", "event time"},
-      {{"inputs", "[]", "idleAfter"}, "30s", "event time"},
-      {{"stores", "[]", "type"}, "KeyValue", "windows and sessions"},
       {{"stores", "[]", "ttl"}, "", "a time to live"},
   };
   return *rows;

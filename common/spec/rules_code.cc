@@ -81,6 +81,24 @@ void CheckEnvironment(Document& document) {
   }
 }
 
+// A record is in size / advance windows, and every one is read and written for it.
+void CheckWindowCount(Document& document) {
+  constexpr int64_t kMostWindows = 1000;
+  std::span<const Value> stores = ItemsIn(document.spec(), "stores");
+  for (size_t i = 0; i < stores.size(); ++i) {
+    const Value* window = stores[i].Find("window");
+    const std::optional<std::string_view> size_text = StringIn(window, "size"),
+                                          advance_text = StringIn(window, "advance");
+    if (!size_text || !advance_text) continue;
+    const std::optional<absl::Duration> size = ParseDuration(*size_text), advance = ParseDuration(*advance_text);
+    if (!size || !advance || *advance <= absl::ZeroDuration() || *size <= *advance * kMostWindows) continue;
+    document.findings.Error(Judge::kCode, window->Find("advance")->at,
+                            Child(Child(Child(Child(document.SpecPath(), "stores"), i), "window"), "advance"),
+                            StrCat("every record would be in ", *size / *advance, " windows; at most ", kMostWindows,
+                                   ": make advance longer"));
+  }
+}
+
 // Only where nothing is wrong: beside errors, warnings and notes are noise.
 void Warn(Document& document) {
   const Value* spec = document.spec();
@@ -94,7 +112,8 @@ void Warn(Document& document) {
   const Value* errors = spec->Find("errors");
   std::optional<std::string_view> dead_letter = StringIn(errors, "deadLetterTopic");
   bool is_default = dead_letter == StrCat(StringIn(spec, "group").value_or(""), "-dead-letter");
-  if (dead_letter && !is_default && StringIn(errors, "onFailure") != "DeadLetter") {
+  if (dead_letter && !is_default && StringIn(errors, "onFailure") != "DeadLetter" &&
+      StringIn(spec, "latePolicy") != "DeadLetter") {
     document.findings.Warning(errors->Find("deadLetterTopic")->at, Child(Child(path, "errors"), "deadLetterTopic"),
                               "has no effect: nothing is sent there without onFailure: DeadLetter");
   }
@@ -129,6 +148,7 @@ void CheckCodeRules(Document& document) {
   CheckKafkaCollisions(document);
   CheckAllInSyncReplicas(document);
   CheckEnvironment(document);
+  CheckWindowCount(document);
   if (document.findings.HasErrors()) return;
   Warn(document);
   Inform(document);

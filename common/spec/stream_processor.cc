@@ -54,6 +54,30 @@ std::string_view ToString(StoreBackend value) {
   return "?";
 }
 
+std::string_view ToString(StoreType value) {
+  switch (value) {
+    case StoreType::kKeyValue:
+      return "KeyValue";
+    case StoreType::kWindow:
+      return "Window";
+    case StoreType::kSession:
+      return "Session";
+  }
+  return "?";
+}
+
+std::string_view ToString(LatePolicy value) {
+  switch (value) {
+    case LatePolicy::kDrop:
+      return "Drop";
+    case LatePolicy::kDeadLetter:
+      return "DeadLetter";
+    case LatePolicy::kProcess:
+      return "Process";
+  }
+  return "?";
+}
+
 std::string_view ToString(FailureAction value) {
   switch (value) {
     case FailureAction::kStop:
@@ -108,6 +132,13 @@ std::string StreamProcessorSpec::OwnerStamp(std::string_view cluster_name) const
   return StrCat(cluster_name, "/", name_space, "/", name);
 }
 
+bool StreamProcessorSpec::HasWindows() const {
+  for (const StoreSpec& store : stores) {
+    if (store.type != StoreType::kKeyValue) return true;
+  }
+  return false;
+}
+
 const InputSpec* StreamProcessorSpec::FindInput(std::string_view input_name) const {
   return FindByName(inputs, input_name);
 }
@@ -132,7 +163,7 @@ std::vector<InternalTopic> InternalTopicsOf(const StreamProcessorSpec& processor
     topic.replication_factor = processor.internal_topics.replication_factor;
     topics.push_back(std::move(topic));
   }
-  if (processor.errors.on_failure == FailureAction::kDeadLetter) {
+  if (processor.errors.on_failure == FailureAction::kDeadLetter || processor.late_policy == LatePolicy::kDeadLetter) {
     InternalTopic topic;
     topic.kind = InternalTopic::Kind::kDeadLetter;
     topic.topic = processor.errors.dead_letter_topic;

@@ -21,6 +21,8 @@ namespace millstream::spec {
 enum class Guarantee { kExactlyOnce, kAtLeastOnce, kAtMostOnce };
 enum class Partitioner { kMurmur2, kCrc32, kFnv1a };
 enum class StoreBackend { kDisk, kMemory };
+enum class StoreType { kKeyValue, kWindow, kSession };
+enum class LatePolicy { kDrop, kDeadLetter, kProcess };
 enum class FailureAction { kStop, kSkip, kDeadLetter };
 enum class DeletionPolicy { kRetain, kDelete };
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
@@ -30,6 +32,8 @@ enum class SaslMechanism { kPlain, kScramSha256, kScramSha512, kOauthBearer };
 std::string_view ToString(Guarantee value);
 std::string_view ToString(Partitioner value);
 std::string_view ToString(StoreBackend value);
+std::string_view ToString(StoreType value);
+std::string_view ToString(LatePolicy value);
 std::string_view ToString(FailureAction value);
 std::string_view ToString(DeletionPolicy value);
 std::string_view ToString(LogLevel value);
@@ -51,6 +55,8 @@ struct InputSpec {
   StartFrom start_from;
   Partitioner partitioner = Partitioner::kMurmur2;
   std::vector<std::string> prefetch;  // store names; resolved: every key-value store when the manifest does not say
+  absl::Duration lateness = absl::ZeroDuration();
+  absl::Duration idle_after = absl::Seconds(30);
 };
 
 struct ChangelogSpec {
@@ -59,11 +65,35 @@ struct ChangelogSpec {
   TopicConfig config;   // on top of internalTopics.config and of what a changelog needs (InternalTopicsOf)
 };
 
+// Windows [n * advance, n * advance + size) of event time.
+struct WindowSpec {
+  absl::Duration size = absl::ZeroDuration();
+  absl::Duration advance = absl::ZeroDuration();  // resolved: size
+  absl::Duration grace = absl::ZeroDuration();
+  absl::Duration retention = absl::ZeroDuration();  // from the start; resolved: size + grace
+  bool final = false;                               // emit: Final
+};
+
+struct SessionSpec {
+  absl::Duration gap = absl::ZeroDuration();
+  absl::Duration grace = absl::ZeroDuration();
+  absl::Duration retention = absl::ZeroDuration();  // from the end; resolved: gap + grace
+};
+
 struct StoreSpec {
   std::string name;
   StoreBackend backend = StoreBackend::kDisk;
   ChangelogSpec changelog;
+  StoreType type = StoreType::kKeyValue;
+  std::optional<absl::Duration> ttl = std::nullopt;   // kKeyValue only
+  std::optional<WindowSpec> window = std::nullopt;    // with kWindow, and only then
+  std::optional<SessionSpec> session = std::nullopt;  // with kSession, and only then
+  // Not of the manifest: where event time, timers and the ends of windows are kept. Always the last store.
+  bool internal = false;
 };
+
+// The name of the internal store; no other may have it.
+inline constexpr std::string_view kTimersName = "timers";
 
 // What to make a topic with. An unset replication factor is the broker's default.
 struct TopicCreation {
@@ -172,14 +202,17 @@ struct StreamProcessorSpec {
   std::string group;                   // resolved: <namespace>.<name>
   Guarantee guarantee = Guarantee::kExactlyOnce;
   KafkaSpec kafka;
-  std::vector<InputSpec> inputs;    // at least one; in the manifest's order, which is the order of ids in WELCOME
-  std::vector<StoreSpec> stores;    // the same
+  std::vector<InputSpec> inputs;  // at least one; in the manifest's order, which is the order of ids in WELCOME
+  // The same; behind those of the manifest the internal one, if anything depends on event time.
+  std::vector<StoreSpec> stores;
   std::vector<OutputSpec> outputs;  // the same
   InternalTopicsSpec internal_topics;
   TransactionSpec transaction;
   BatchSpec batch;
   ErrorsSpec errors;
   absl::Duration max_ahead = absl::Hours(1);  // timestamps.maxAhead
+  LatePolicy late_policy = LatePolicy::kDrop;
+  bool timers = false;  // the program may set timers
   int32_t replicas = 1;
   int32_t standby_replicas = 0;
   MembershipSpec membership;
@@ -191,6 +224,11 @@ struct StreamProcessorSpec {
   // The stamp in the metadata of every committed offset, by which a group knows its owner:
   // "<cluster>/<namespace>/<name>". The cluster is a chart value; everywhere outside Kubernetes it is "local".
   std::string OwnerStamp(std::string_view cluster_name = "local") const;
+  // Of the manifest: those with an id in WELCOME. The internal store is behind them.
+  size_t ManifestStores() const { return stores.size() - (KeepsEventTime() ? 1 : 0); }
+  // Whether there is an internal store.
+  bool KeepsEventTime() const { return !stores.empty() && stores.back().internal; }
+  bool HasWindows() const;
   // nullptr when there is none of that name. The pointer lives as long as this object and is not modified.
   const InputSpec* FindInput(std::string_view input_name) const;
   const StoreSpec* FindStore(std::string_view store_name) const;
@@ -209,8 +247,8 @@ struct InternalTopic {
   std::optional<int16_t> replication_factor;
 };
 
-// Changelogs of the stores that have one, in their order, then the dead-letter topic if `on_failure` is DeadLetter. All
-// have as many partitions as the inputs.
+// Changelogs of the stores that have one, in their order, then the dead-letter topic if `on_failure` or `late_policy`
+// is DeadLetter. All have as many partitions as the inputs.
 std::vector<InternalTopic> InternalTopicsOf(const StreamProcessorSpec& processor);
 
 }  // namespace millstream::spec

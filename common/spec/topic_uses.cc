@@ -63,7 +63,8 @@ std::vector<TopicUse> TopicUses(const Document& document) {
   const Value* spec = document.spec();
   const Value* errors = spec == nullptr ? nullptr : spec->Find("errors");
   const Value* dead_letter = errors == nullptr ? nullptr : errors->Find("deadLetterTopic");
-  if (dead_letter != nullptr && dead_letter->is_string() && StringIn(errors, "onFailure") == "DeadLetter") {
+  if (dead_letter != nullptr && dead_letter->is_string() &&
+      (StringIn(errors, "onFailure") == "DeadLetter" || StringIn(spec, "latePolicy") == "DeadLetter")) {
     uses.push_back({TopicUse::Role::kDeadLetter, dead_letter->text,
                     Child(Child(document.SpecPath(), "errors"), "deadLetterTopic"), dead_letter->at, nullptr});
   }

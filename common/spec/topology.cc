@@ -86,6 +86,25 @@ std::string FailureText(const ErrorsSpec& errors) {
   return "";
 }
 
+// "windows of 1m every 10s, open 5s more".
+std::string KindText(const StoreSpec& store) {
+  if (store.internal) return "stream time, timers and ends of windows";
+  if (store.window) {
+    std::string text = StrCat("windows of ", DurationText(store.window->size));
+    if (store.window->advance != store.window->size) StrAppend(&text, " every ", DurationText(store.window->advance));
+    if (store.window->grace > absl::ZeroDuration())
+      StrAppend(&text, ", open ", DurationText(store.window->grace), " more");
+    return StrCat(text, ", kept ", DurationText(store.window->retention), store.window->final ? ", given once" : "");
+  }
+  if (store.session) {
+    std::string text = StrCat("sessions with gaps up to ", DurationText(store.session->gap));
+    if (store.session->grace > absl::ZeroDuration())
+      StrAppend(&text, ", open ", DurationText(store.session->grace), " more");
+    return StrCat(text, ", kept ", DurationText(store.session->retention));
+  }
+  return store.ttl ? StrCat("key-value, forgotten after ", DurationText(*store.ttl)) : "key-value";
+}
+
 std::string ProcessorText(const StreamProcessorSpec& processor) {
   std::string out = StrCat("processor ", processor.QualifiedName(), "  (group ", processor.group, ", ",
                            ToString(processor.guarantee), ")\n");
@@ -96,7 +115,8 @@ std::string ProcessorText(const StreamProcessorSpec& processor) {
   }
   for (const StoreSpec& store : processor.stores) {
     AppendLine(out, "keeps",
-               StrCat(store.name, ", key-value, ", store.backend == StoreBackend::kDisk ? "on disk" : "in memory", ", ",
+               StrCat(store.name, ", ", KindText(store), ", ",
+                      store.backend == StoreBackend::kDisk ? "on disk" : "in memory", ", ",
                       store.changelog.enabled ? StrCat("changelog ", store.changelog.topic)
                                               : std::string("a cache: no changelog")));
   }

@@ -6,11 +6,32 @@ namespace millstream::engine {
 
 const Attempts::Entry& Attempts::Charge(const spec::ErrorsSpec& errors, uint32_t input, Offset offset,
                                         protocol::Failure failure, bool retriable) {
-  Entry& entry = entries_[{input, offset}];
-  ++entry.count;
-  entry.final = !retriable || entry.count >= errors.max_attempts;
-  entry.last = std::move(failure);
-  return entry;
+  return Charge(errors, std::move(failure), retriable, &entries_[{input, offset}]);
+}
+
+const Attempts::Entry& Attempts::Charge(const spec::ErrorsSpec& errors, const Item& item, protocol::Failure failure,
+                                        bool retriable) {
+  Entry& entry = item.due != nullptr ? due_[item.due->row] : entries_[{item.input, item.record.offset}];
+  return Charge(errors, std::move(failure), retriable, &entry);
+}
+
+const Attempts::Entry& Attempts::Charge(const spec::ErrorsSpec& errors, protocol::Failure failure, bool retriable,
+                                        Entry* entry) {
+  ++entry->count;
+  entry->final = !retriable || entry->count >= errors.max_attempts;
+  entry->last = std::move(failure);
+  return *entry;
+}
+
+const Attempts::Entry* Attempts::Find(const Item& item) const {
+  if (item.due == nullptr) return Find(item.input, item.record.offset);
+  auto it = due_.find(item.due->row);
+  return it == due_.end() ? nullptr : &it->second;
+}
+
+int Attempts::Next(const Item& item) const {
+  const Entry* entry = Find(item);
+  return entry == nullptr ? 1 : entry->count + 1;
 }
 
 const Attempts::Entry* Attempts::Find(uint32_t input, Offset offset) const {

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/spec/stream_processor.h"
+#include "sidecar/engine/record_queue.h"
 #include "sidecar/protocol/messages.h"
 
 namespace millstream::engine {
@@ -28,17 +30,25 @@ class Attempts {
   // Charges the item one attempt. `retriable`: by guarantee and by what the worker said.
   const Entry& Charge(const spec::ErrorsSpec& errors, uint32_t input, Offset offset, protocol::Failure failure,
                       bool retriable);
+  const Entry& Charge(const spec::ErrorsSpec& errors, const Item& item, protocol::Failure failure, bool retriable);
   // nullptr: it never failed.
+  const Entry* Find(const Item& item) const;
+  int Next(const Item& item) const;
+  // Something that was due is done.
+  void Done(const DueItem& due) { due_.erase(due.row); }
   const Entry* Find(uint32_t input, Offset offset) const;
   // Failures so far plus one.
   int Next(uint32_t input, Offset offset) const;
   void Forget(uint32_t input, Offset offset) { entries_.erase({input, offset}); }
   // Everything of `input` before `next` is committed.
   void Committed(uint32_t input, Offset next);
-  bool empty() const { return entries_.empty(); }
+  bool empty() const { return entries_.empty() && due_.empty(); }
 
  private:
+  static const Entry& Charge(const spec::ErrorsSpec& errors, protocol::Failure failure, bool retriable, Entry* entry);
+
   std::map<std::pair<uint32_t, Offset>, Entry> entries_;
+  std::map<Bytes, Entry> due_;  // by row
 };
 
 // Pure.

@@ -23,6 +23,19 @@ void PrefetchSome(const std::vector<BatchKey>& keys, size_t first, store::StoreI
 
 protocol::RecordItem ToProtocol(const Item& item, int32_t key_index, uint32_t attempt) {
   protocol::RecordItem out;
+  if (item.due != nullptr) {
+    const bool timer = item.due->what == DueItem::What::kTimer;
+    out.type = timer ? protocol::RecordItem::Type::kTimer : protocol::RecordItem::Type::kClosing;
+    out.key_index = key_index;
+    out.attempt = attempt;
+    out.clock = item.due->clock;
+    out.name = item.due->name;
+    out.timestamp_ms = item.due->time;
+    out.store = item.due->store;
+    out.closing.start_ms = item.due->bounds.start;
+    out.closing.end_ms = item.due->bounds.end;
+    return out;
+  }
   out.input = item.input;
   out.offset = item.record.offset;
   out.timestamp_ms = item.record.timestamp_ms;
@@ -46,6 +59,7 @@ class StateFiller {
     protocol::Batch::StoreState state;
     state.store = store;
     state.values.resize(batch_.keys.size(), {protocol::StateValue::What::kNotPrefetched, {}});
+    if (batch_.time && !batch_.time->row_index.empty() && Windowed(store)) return FillRows(store);
     for (const Batch::StoreRead& read : batch_.reads) {
       if (read.store != store) continue;
       for (size_t i = 0; i < read.slots.size(); ++i) {
@@ -78,16 +92,90 @@ class StateFiller {
     }
     return state;
   }
+  // A value if there is room for it.
+  protocol::StateValue Take(std::string_view value) {
+    const auto size = static_cast<int64_t>(value.size());
+    if (size > left_) return {protocol::StateValue::What::kNotPrefetched, {}};
+    left_ -= size;
+    used_ += size;
+    return {protocol::StateValue::What::kValue, value};
+  }
   int64_t used() const { return used_; }
 
  private:
+  bool Windowed(store::StoreIndex store) const { return (how_.plan->windowed >> store & 1) != 0; }
+
+  protocol::Batch::StoreState FillRows(store::StoreIndex store) {
+    protocol::Batch::StoreState state;
+    state.store = store;
+    state.windowed = true;
+    state.windows.resize(batch_.keys.size());
+    for (const BatchTime::Row& row : batch_.time->rows) {
+      if (row.store != store) continue;
+      const std::optional<std::string_view> value = RowValue(*how_.overlays, row);
+      if (!value) continue;
+      state.windows[row.key_index].push_back({row.bounds.start, row.bounds.end, Take(*value)});
+    }
+    return state;
+  }
+
   const Batch& batch_;
   const BatchEncoding& how_;
   int64_t left_;
   int64_t used_ = 0;
 };
 
+// Windows of a record, the value of a window that closes.
+void FillTimeFields(const Batch& batch, size_t index, const BatchEncoding& how, StateFiller* filler,
+                    protocol::RecordItem* item) {
+  item->windows = batch.time->items[index].windows;
+  if (item->type != protocol::RecordItem::Type::kClosing) return;
+  const auto& of_store = batch.time->row_index[item->store];
+  const auto row = of_store.find(batch.items[index].due->row_key);
+  MS_CHECK(row != of_store.end());
+  // Silent otherwise.
+  item->closing.value = filler->Take(*RowValue(*how.overlays, batch.time->rows[row->second]));
+}
+
 }  // namespace
+
+void IndexRow(const spec::StoreSpec& store, uint32_t store_index, int32_t key_index, const Bounds& bounds,
+              Batch* batch) {
+  BatchTime& time = *batch->time;
+  BytesMap<uint32_t>& index = time.row_index[store_index];
+  Bytes row_key = RowKey(store, batch->keys[key_index].bytes, bounds);
+  const HashedBytes hashed(row_key);
+  if (index.contains(hashed)) return;
+  BatchTime::Row& row = time.rows.emplace_back();
+  row = {store_index, key_index, bounds, std::move(row_key), hashed.hash, std::nullopt, false};
+  index.try_emplace(HashedBytes(row.row_key, row.hash), static_cast<uint32_t>(time.rows.size() - 1));
+}
+
+std::vector<std::vector<Bytes>> CollectRowReads(const TaskOverlays& overlays, Batch* batch) {
+  std::vector<std::vector<Bytes>> wanted;
+  BatchTime& time = *batch->time;
+  for (uint32_t store = 0; store < time.row_index.size(); ++store) {
+    if (time.row_index[store].empty()) continue;
+    BatchTime::RowRead read;
+    read.store = store;
+    std::vector<Bytes> keys;
+    for (uint32_t i = 0; i < time.rows.size(); ++i) {
+      const BatchTime::Row& row = time.rows[i];
+      if (row.store != store || overlays.Find(store, row.row_key, row.hash) != nullptr) continue;
+      read.slots.push_back(i);
+      keys.push_back(row.row_key);
+    }
+    if (keys.empty()) continue;
+    time.row_reads.push_back(std::move(read));
+    wanted.push_back(std::move(keys));
+  }
+  return wanted;
+}
+
+std::optional<std::string_view> RowValue(const TaskOverlays& overlays, const BatchTime::Row& row) {
+  if (const OverlayValue* found = overlays.Find(row.store, row.row_key, row.hash)) return found->maybe();
+  return row.disk ? std::optional<std::string_view>(*row.disk) : std::nullopt;
+}
 
 void IndexKey(const PrefetchPlan& plan, Batch* batch, size_t item) {
   const Item& of = batch->items[item];
@@ -99,7 +187,7 @@ void IndexKey(const PrefetchPlan& plan, Batch* batch, size_t item) {
   auto [it, added] = batch->key_index.try_emplace(hashed, static_cast<int32_t>(batch->keys.size()));
   if (added) batch->keys.push_back({it->first, hashed.hash, 0, 0});
   BatchKey& key = batch->keys[it->second];
-  key.stores |= plan.masks[of.input];
+  key.stores |= of.due != nullptr ? plan.due : plan.masks[of.input];
   key.timestamp_ms = of.record.timestamp_ms;
   batch->item_key.push_back(it->second);
 }
@@ -137,11 +225,17 @@ std::string EncodeBatch(const Batch& batch, TaskId task, const BatchEncoding& ho
     stores |= key.stores;
   }
   message.items.reserve(batch.items.size());
-  for (size_t i = 0; i < batch.items.size(); ++i) {
+  StateFiller filler(batch, how);
+  for (size_t f = 0; f < batch.FrameItems(); ++f) {
+    const size_t i = batch.ItemOf(f);
     const int attempt = i < how.attempts.size() ? how.attempts[i] : 1;
     message.items.push_back(ToProtocol(batch.items[i], batch.item_key[i], static_cast<uint32_t>(attempt)));
+    if (batch.time) FillTimeFields(batch, i, how, &filler, &message.items.back());
   }
-  StateFiller filler(batch, how);
+  if (batch.time) {
+    stores |= how.plan->windowed;
+    if (batch.time->watermark != kNoTime) message.watermark_ms = batch.time->watermark;
+  }
   for (size_t store = 0; store < how.plan->stores; ++store) {
     if ((stores >> store & 1) != 0) message.state.push_back(filler.Fill(static_cast<store::StoreIndex>(store)));
   }
@@ -154,7 +248,7 @@ std::string EncodeBatch(const Batch& batch, TaskId task, const BatchEncoding& ho
 
 int64_t FrameBytes(const Item& item) {
   int64_t sum = kItemOverhead + (item.record.key ? item.record.key->size() : 0) +
-                (item.record.value ? item.record.value->size() : 0);
+                (item.record.value ? item.record.value->size() : 0) + (item.due ? item.due->name.size() : 0);
   for (const Header& header : item.record.headers)
     sum += 12 + header.name.size() + (header.value ? header.value->size() : 0);
   return sum;

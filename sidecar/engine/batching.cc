@@ -11,8 +11,16 @@
 namespace millstream::engine {
 namespace {
 
-bool Traced(const Task& task, const Item& item) { return item.record.offset < task.inputs[item.input].trace_until; }
-bool Single(const Task& task, const Item& item) { return item.record.offset < task.inputs[item.input].single_until; }
+bool Traced(const Task& task, const Item& item) {
+  return item.due != nullptr ? task.time->trace : item.record.offset < task.inputs[item.input].trace_until;
+}
+bool Single(const Task& task, const Item& item) {
+  return item.due != nullptr ? task.time->single : item.record.offset < task.inputs[item.input].single_until;
+}
+bool HasDue(const Task& task) { return task.time && !task.time->due.empty(); }
+bool HasItems(const Task& task) { return !task.queue.empty() || HasDue(task); }
+// What is due leads. Precondition: there are items.
+const Item& Front(const Task& task) { return HasDue(task) ? task.time->due.front() : task.queue.front(); }
 
 }  // namespace
 
@@ -21,10 +29,12 @@ bool Single(const Task& task, const Item& item) { return item.record.offset < ta
 // Cuts the next batch and asks for its state: at once if none is out, else only when it will be a full one.
 void EngineImpl::Prepare(Task& task) {
   if (task.leaving != Task::Leaving::kNo && !at_most_once_) return;
-  if (task.prepared || task.queue.empty() || pipeline_.recovering() || now_ < task.wait_until || workers_.usable() == 0)
+  if (task.prepared || !HasItems(task) || pipeline_.recovering() || now_ < task.wait_until || workers_.usable() == 0)
     return;
   if (overlay_pressure_) return;  // a prepared batch holds on to overlays
+  if (task.time && task.time->looking) return;
   if (task.in_flight) {
+    if (HasDue(task) || has_sessions_) return;  // they depend on what is out
     const Item& front = task.queue.front();
     const bool full = task.queue.size() >= static_cast<size_t>(spec_.batch.max_records + 1) / 2 ||
                       task.queue.bytes() >= spec_.batch.max_bytes;
@@ -41,6 +51,7 @@ void EngineImpl::Prepare(Task& task) {
   batch->pin = task.overlays.TakePin();
   std::vector<std::vector<Bytes>> wanted = CollectReads(prefetch_, task.overlays, batch.get());
   batch->reads_pending = static_cast<int>(wanted.size());
+  if (batch->time) ReadWindows(task, *batch);
   for (size_t i = 0; i < wanted.size(); ++i) {
     const ReadId read = StartRead(task, BatchRead{batch->id, i});
     Do(ReadKeys{read, task.id, batch->reads[i].store, std::move(wanted[i])});
@@ -51,24 +62,23 @@ void EngineImpl::Prepare(Task& task) {
 
 // Deals with records at the front that are not to be sent (again). False: there is nothing to send now.
 bool EngineImpl::SettleFront(Task& task) {
-  while (!task.queue.empty()) {
-    const Item& front = task.queue.front();
-    const Attempts::Entry* entry = task.attempts.Find(front.input, front.record.offset);
+  while (HasItems(task)) {
+    const Item& front = Front(task);
+    const Attempts::Entry* entry = task.attempts.Find(front);
     if (entry == nullptr && FrameBytes(front) + kFrameOverhead > options_.frame_cap) {
       Charge(task, front,
              {"Decode", "RecordTooLarge",
               StrCat("its ", FrameBytes(front), " bytes do not fit a frame of ", options_.frame_cap), false},
              false);
-      entry = task.attempts.Find(front.input, front.record.offset);
+      entry = task.attempts.Find(front);
     }
     if (entry == nullptr || !entry->final) return true;
     const Verdict verdict = VerdictFor(spec_.errors, *entry);
     if (verdict == Verdict::kStop) {
       Stop(task,
            StrCat(
-               Describe(task.id, front.input, front.record.offset), " failed ", entry->count,
-               entry->count == 1 ? " time" : " times", ", last with ", entry->last.failure_class, " ",
-               entry->last.error, ": ", entry->last.message,
+               Describe(task.id, front), " failed ", entry->count, entry->count == 1 ? " time" : " times",
+               ", last with ", entry->last.failure_class, " ", entry->last.error, ": ", entry->last.message,
                "; the task is stopped: repair the program, then 'millstream tasks restart'; or set errors.onFailure"));
       return false;
     }
@@ -82,29 +92,43 @@ bool EngineImpl::SettleFront(Task& task) {
 }
 
 void EngineImpl::Cut(Task& task, Batch* batch) {
-  const bool single = Single(task, task.queue.front());
-  const size_t most = single ? 1 : std::min<size_t>(task.queue.size(), static_cast<size_t>(spec_.batch.max_records));
+  const bool single = Single(task, Front(task));
+  const size_t waiting = task.queue.size() + (task.time ? task.time->due.size() : 0);
+  const size_t most = single ? 1 : std::min<size_t>(waiting, static_cast<size_t>(spec_.batch.max_records));
   const int64_t limit = std::min<int64_t>(spec_.batch.max_bytes, options_.frame_cap / 4 * 3);
-  batch->trace = Traced(task, task.queue.front());
+  batch->trace = Traced(task, Front(task));
+  if (task.time) {
+    batch->time = std::make_unique<BatchTime>();
+    batch->time->clock = task.in_flight ? task.in_flight->time->clock : task.time->clock;
+    batch->time->watermark = batch->time->clock.time();
+    batch->time->row_index.resize(spec_.stores.size());
+    batch->time->items.reserve(most);
+  }
   batch->items.reserve(most);  // keys point into the items: they must not move
   batch->item_key.reserve(most);
   batch->key_index.reserve(most);
   double state = 0;
-  while (batch->items.size() < most && !task.queue.empty()) {
-    const Item& front = task.queue.front();
+  while (batch->items.size() < most && HasItems(task)) {
+    const Item& front = Front(task);
     const int64_t size = FrameBytes(front);
     if (!batch->items.empty()) {
-      const Attempts::Entry* failed = task.attempts.Find(front.input, front.record.offset);
+      const Attempts::Entry* failed = task.attempts.Find(front);
       if (failed != nullptr && failed->final) break;
       if (Traced(task, front) != batch->trace || Single(task, front)) break;
       if (batch->frame_bytes + size + static_cast<int64_t>(state) > limit) break;
     }
     batch->frame_bytes += size;
-    batch->items.push_back(task.queue.PopFront());
+    if (HasDue(task)) {
+      batch->items.push_back(std::move(task.time->due.front()));
+      task.time->due.pop_front();
+    } else {
+      batch->items.push_back(task.queue.PopFront());
+    }
     batch->bytes += batch->items.back().bytes();
     const size_t keys = batch->keys.size();
     IndexKey(prefetch_, batch, batch->items.size() - 1);
     if (batch->keys.size() > keys && batch->keys.back().stores != 0) state += state_bytes_per_key_;
+    if (batch->time) PlanTime(task, *batch);
   }
 }
 
@@ -113,6 +137,7 @@ void EngineImpl::Cut(Task& task, Batch* batch) {
 void EngineImpl::Claim(Task& task) {
   bool moved = false;
   for (const Item& item : task.prepared->items) {
+    if (item.due != nullptr) continue;
     TaskInput& input = task.inputs[item.input];
     if (item.next <= input.staged) continue;
     MS_CHECK(at_most_once_ ? item.from >= input.staged : item.from == input.staged);
@@ -124,8 +149,9 @@ void EngineImpl::Claim(Task& task) {
 }
 
 bool EngineImpl::CoversClaim(const Task& task, const Batch& batch) const {
-  return std::all_of(batch.items.begin(), batch.items.end(),
-                     [&](const Item& item) { return item.next <= task.inputs[item.input].committed; });
+  return std::all_of(batch.items.begin(), batch.items.end(), [&](const Item& item) {
+    return item.due != nullptr || item.next <= task.inputs[item.input].committed;
+  });
 }
 
 // Its records go back to where they were.
@@ -133,6 +159,8 @@ void EngineImpl::DropPrepared(Task& task) {
   if (!task.prepared) return;
   const std::unique_ptr<Batch> batch = std::move(task.prepared);
   task.overlays.ReleasePin(batch->pin);
+  // What is due is looked for again.
+  std::erase_if(batch->items, [](const Item& item) { return item.due != nullptr; });
   task.queue.PutBack(std::move(batch->items));
 }
 
@@ -161,6 +189,8 @@ void EngineImpl::TrySend(Task& task) {
     return;
   }
   task.prepared->claimed = false;
+  if (task.prepared->time && !task.prepared->time->finished) FinishTime(task, *task.prepared);
+  if (task.prepared->FrameItems() == 0) return AcceptSilent(task);
   Worker* worker = AssignWorker(task);
   if (worker == nullptr) return;
   if (!task.waits_for_slot) {
@@ -175,7 +205,8 @@ void EngineImpl::ServeWaiting(Worker& worker) {
   while (!worker.waiting.empty()) {
     Task* task = Find(worker.waiting.front());
     const bool still = task != nullptr && task->waits_for_slot && task->worker == worker.id;
-    const bool ready = still && MaySend(*task) && !(pipeline_.Full() || overlay_pressure_);
+    const bool ready = still && MaySend(*task) && !(pipeline_.Full() || overlay_pressure_) &&
+                       (!task->prepared->time || task->prepared->time->finished);
     if (ready && !worker.HasSlot(task->prepared->trace)) return;
     worker.waiting.pop_front();
     if (still) task->waits_for_slot = false;
@@ -195,7 +226,7 @@ void EngineImpl::Send(Task& task, Worker& worker) {
   BatchEncoding how{
       &prefetch_, &task.overlays, std::min<int64_t>(spec_.batch.max_bytes, options_.frame_cap / 4 * 3), {}};
   if (!task.attempts.empty()) {
-    for (const Item& item : batch.items) how.attempts.push_back(task.attempts.Next(item.input, item.record.offset));
+    for (const Item& item : batch.items) how.attempts.push_back(task.attempts.Next(item));
   }
   int64_t state_bytes = 0;
   std::string frame = EncodeBatch(batch, task.id, how, &state_bytes);
@@ -217,6 +248,7 @@ void EngineImpl::SendFrame(WorkerId worker, std::string frame) { Do(SendToWorker
 void EngineImpl::Cancel(Task& task) {
   if (!task.in_flight) return;
   const std::unique_ptr<Batch> batch = std::move(task.in_flight);
+  if (batch->held) return task.overlays.ReleasePin(batch->held->pin);  // the worker is done with it
   Worker* worker = workers_.Find(batch->worker);
   if (worker == nullptr || worker->dropped) return;
   worker->out.erase(batch->seq);
@@ -227,7 +259,7 @@ void EngineImpl::Cancel(Task& task) {
 }
 
 void EngineImpl::CheckDeadlines(Task& task) {
-  if (!task.in_flight || now_ < task.in_flight->deadline) return;
+  if (!task.in_flight || task.in_flight->held || now_ < task.in_flight->deadline) return;
   Worker* worker = workers_.Find(task.in_flight->worker);
   MS_CHECK(worker != nullptr);
   DropFaulty(

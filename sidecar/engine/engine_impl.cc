@@ -12,16 +12,21 @@ namespace {
 
 PrefetchPlan PlanOf(const spec::StreamProcessorSpec& spec) {
   PrefetchPlan plan;
-  plan.stores = spec.stores.size();
+  plan.stores = spec.ManifestStores();
   MS_CHECK(plan.stores <= 32);
+  for (size_t store = 0; store < plan.stores; ++store) {
+    if (spec.stores[store].type != spec::StoreType::kKeyValue) plan.windowed |= uint32_t{1} << store;
+  }
   for (const spec::InputSpec& input : spec.inputs) {
     uint32_t mask = 0;
-    for (size_t store = 0; store < spec.stores.size(); ++store) {
+    for (size_t store = 0; store < plan.stores; ++store) {
       if (std::find(input.prefetch.begin(), input.prefetch.end(), spec.stores[store].name) != input.prefetch.end()) {
         mask |= uint32_t{1} << store;
       }
     }
+    mask &= ~plan.windowed;
     plan.masks.push_back(mask);
+    plan.due |= mask;
   }
   return plan;
 }
@@ -42,6 +47,9 @@ EngineImpl::EngineImpl(const EngineOptions& options, const Clock* clock, Metrics
       metrics_(registry, options.spec.name),
       at_most_once_(options.spec.guarantee == spec::Guarantee::kAtMostOnce),
       prefetch_(PlanOf(options.spec)),
+      has_sessions_(std::any_of(options.spec.stores.begin(), options.spec.stores.end(),
+                                [](const spec::StoreSpec& store) { return store.session.has_value(); })),
+      internal_store_(static_cast<store::StoreIndex>(options.spec.ManifestStores())),
       router_(&options_),
       pipeline_(&options_, this, &metrics_),
       next_seq_(FirstSeq(options.seed)) {}
@@ -94,11 +102,14 @@ void EngineImpl::Refresh(Task& task) {
     CommitStart(task);
   }
   if (task.phase == Task::Phase::kRunning) {
+    LookForDue(task);
     Prepare(task);
     TrySend(task);
     MaybeCommitEnd(task);
   }
   if (task.open()) {
+    // What a pin held on to when the pressure began may go once it is released.
+    if (overlay_pressure_) task.overlays.FreeCache();
     MaybeApply(task);
     UpdateFetch(task);
   }
@@ -133,6 +144,7 @@ void EngineImpl::SetTimer(Task& task) {
   if (task.phase == Task::Phase::kFailed) wanted(task.retry_at);
   if (task.open()) {
     if (task.in_flight) wanted(task.in_flight->deadline);
+    if (const std::optional<absl::Duration> due = DueDeadline(task)) wanted(*due);
     wanted(task.wait_until);
     wanted(task.cancel_at);
     wanted(task.end_commit_at);
@@ -145,8 +157,9 @@ void EngineImpl::SetTimer(Task& task) {
 void EngineImpl::Account(Task& task) {
   const bool works = task.phase == Task::Phase::kRunning || task.phase == Task::Phase::kStopped;
   const bool claiming = task.prepared && task.prepared->claimed;
-  const bool sendable = task.phase == Task::Phase::kRunning && (task.prepared || !task.queue.empty()) && !claiming &&
-                        now_ >= task.wait_until && workers_.usable() > 0;
+  const bool due = task.time && (task.time->looking || !task.time->due.empty());
+  const bool sendable = task.phase == Task::Phase::kRunning && (task.prepared || !task.queue.empty() || due) &&
+                        !claiming && now_ >= task.wait_until && workers_.usable() > 0;
   const bool busy = works && (task.in_flight || (sendable && !pipeline_.recovering()));
   busy_tasks_ += static_cast<int>(busy) - static_cast<int>(task.busy);
   task.busy = busy;
@@ -285,6 +298,17 @@ std::string EngineImpl::Describe(TaskId task, uint32_t input, Offset offset) con
                 spec_.inputs[input].name, "')");
 }
 
+std::string EngineImpl::Describe(TaskId task, const Item& item) const {
+  if (item.due == nullptr) return Describe(task, item.input, item.record.offset);
+  const std::string of = StrCat(" of key '", Readable(*item.record.key), "' in task ", task.value());
+  if (item.due->what == DueItem::What::kTimer) {
+    return StrCat("timer '", Readable(item.due->name), "'", of, ", due at ", item.due->time, " ms by ",
+                  item.due->clock == protocol::TimerClock::kEventTime ? "event time" : "the wall clock");
+  }
+  return StrCat("closing of window ", item.due->bounds.start, " to ", item.due->bounds.end, " ms", of, " (store '",
+                spec_.stores[item.due->store].name, "')");
+}
+
 EngineStatus EngineImpl::Status() const {
   EngineStatus status = totals_;
   status.lag_records = lag_;
@@ -319,7 +343,7 @@ EngineStatus EngineImpl::Status() const {
     const Item* busy_with = task->in_flight        ? &task->in_flight->items.front()
                             : !task->queue.empty() ? &task->queue.front()
                                                    : nullptr;
-    const int attempt = busy_with == nullptr ? 1 : task->attempts.Next(busy_with->input, busy_with->record.offset);
+    const int attempt = busy_with == nullptr ? 1 : task->attempts.Next(*busy_with);
     out.attempt = attempt > 1 ? attempt : 0;
   }
   metrics_.lag->Set(static_cast<double>(lag_));

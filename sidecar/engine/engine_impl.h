@@ -30,7 +30,8 @@ namespace millstream::engine {
 //   engine_impl.cc     the loop: events, refresh, timers, status       task_lifecycle.cc  open, start, stop, leave,
 //   close batching.cc        cut, prepare, send, cancel batches               results.cc         what workers send back
 //   failures.cc        crashed workers, failed items                    worker_reads.cc    GET and SCAN
-//   state_apply.cc     committed state to disk; changelogs; settling    queries.cc         reads from outside
+//   due.cc             stream time, timers, ends of windows              windowing.cc       windows and sessions of a
+//   batch state_apply.cc     committed state to disk; changelogs; settling    queries.cc         reads from outside
 class EngineImpl final : public Engine, private PipelineHost {
  public:
   EngineImpl(const EngineOptions& options, const Clock* clock, MetricsRegistry* registry);
@@ -65,6 +66,7 @@ class EngineImpl final : public Engine, private PipelineHost {
   void Warn(std::string_view message);
   TopicPartition PartitionOf(TaskId task, uint32_t input) const;
   std::string Describe(TaskId task, uint32_t input, Offset offset) const;
+  std::string Describe(TaskId task, const Item& item) const;
 
   // ---- task_lifecycle.cc
   void On(TaskAssigned event);
@@ -121,11 +123,50 @@ class EngineImpl final : public Engine, private PipelineHost {
   void OnMessage(Worker& worker, const Other& other);  // the server's business, not for the engine
   // The task that holds batch `seq` at the worker; nullptr (and the worker is dropped, or the frame is late).
   Task* Holder(Worker& worker, uint64_t seq);
-  void Accept(Task& task, Batch& batch, const protocol::Result& result);
+  void Settle(Task& task, Batch& batch, const protocol::Result& result);
+  void Accept(Task& task, Batch& batch, const protocol::Result& result, size_t done);
+  void AcceptSilent(Task& task);
   void StageOps(Task& task, const Batch& batch, const protocol::StateOps& ops, int64_t timestamp_ms,
                 Transaction& transaction);
   void StageOutputs(const std::vector<protocol::OutputRecord>& outputs);
   void ReturnItems(Task& task, Batch& batch, size_t from);
+
+  // ---- due.cc
+  void LoadClock(Task& task);
+  void OnClockRead(Task& task, KeysRead event);
+  bool Ahead(int64_t timestamp_ms) const;
+  void StageClock(Task& task);
+  // `timestamp_ms` absent: now, by the wall clock.
+  void StageRow(Task& task, store::StoreIndex store, std::string_view key, std::optional<std::string_view> value,
+                std::optional<int64_t> timestamp_ms = std::nullopt);
+  void UpdateIdle(Task& task);
+  int64_t DueNow(const Task& task, DueFeed feed) const;
+  std::optional<DueFeed> DuePending(const Task& task) const;
+  void LookForDue(Task& task);
+  void StartLook(Task& task, DueFeed feed, std::optional<Bytes> after);
+  void OnDueRead(Task& task, const DueRead& read, RangeScanned event);
+  void TakeDue(Task& task, DueFeed feed, const Bytes& row, const DueRow& due);
+  void StageEnd(Task& task, store::StoreIndex store, std::string_view row_key, const Bounds& bounds, int64_t now);
+  void SettleDue(Task& task, const Item& item);
+  std::optional<int64_t> PendingTime(const Task& task, const Batch& batch, const Bytes& by_name) const;
+  void StageTimers(Task& task, const Batch& batch, const std::vector<protocol::TimerOp>& timers);
+  bool HoldForTimers(Task& task, const protocol::Result& result, std::shared_ptr<const void> buffer);
+  void OnTimersRead(Task& task, const TimersRead& read, KeysRead event);
+  std::optional<absl::Duration> DueDeadline(const Task& task) const;
+
+  // ---- windowing.cc
+  void PlanTime(Task& task, Batch& batch);
+  void ReadWindows(Task& task, Batch& batch);
+  void PlanSessionReads(Batch& batch);
+  void ReadSessions(Task& task, Batch& batch, size_t index, std::optional<Bytes> after);
+  void OnRowsRead(Task& task, const RowsRead& read, KeysRead event);
+  void OnSessionsRead(Task& task, const SessionsRead& read, RangeScanned event);
+  void FinishTime(Task& task, Batch& batch);
+  void PlanSessions(Batch& batch);
+  void SettleTime(Task& task, Batch& batch, const protocol::Result& result, size_t done);
+  void Late(Task& task, const Item& item, const BatchTime::OfItem& of);
+  void StageEnds(Task& task, const Batch& batch, const protocol::StateOps& ops, int64_t before);
+  void StageSessions(Task& task, const Batch& batch, size_t done);
 
   // ---- failures.cc
   void DropFaulty(Worker& worker, std::string_view code, const std::string& message);
@@ -167,6 +208,8 @@ class EngineImpl final : public Engine, private PipelineHost {
   const spec::StreamProcessorSpec& spec_ = options_.spec;
   const bool at_most_once_;
   PrefetchPlan prefetch_;
+  const bool has_sessions_;
+  const store::StoreIndex internal_store_;  // if event time is kept
   OutputRouter router_;
   Pipeline pipeline_;
   WorkerTable workers_;
@@ -177,6 +220,7 @@ class EngineImpl final : public Engine, private PipelineHost {
   // Of the step under way.
   std::vector<Action>* actions_ = nullptr;
   absl::Duration now_{};
+  std::shared_ptr<const void> buffer_;  // of the worker's message
   std::vector<TaskId> dirty_;
 
   uint64_t next_seq_, next_batch_ = 1, next_fetch_ = 1;

@@ -18,6 +18,12 @@ EngineMetrics::EngineMetrics(MetricsRegistry* registry, const std::string& proce
   late_results = counter("millstream_late_results_total", "Results of batches that were cancelled before; dropped.");
   dead_letters = counter("millstream_dead_letters_total", "Records given to the dead-letter topic.");
   skipped = counter("millstream_records_skipped_total", "Records skipped because they failed (onFailure: Skip).");
+  ahead = counter("millstream_records_ahead_total",
+                  "Records further in the future than timestamps.maxAhead; they do not move event time.");
+  late = counter("millstream_records_late_total",
+                 "Records behind the grace of every window they belong to; once per store that did not take them.");
+  timers_fired = counter("millstream_timers_fired_total", "Timers that were due and are done.");
+  windows_closed = counter("millstream_windows_closed_total", "Windows that closed (emit: Final) and are done.");
   worker_crashes =
       counter("millstream_worker_crashes_total", "Workers that ended or misbehaved with a batch in flight.");
   output_records = counter("millstream_output_records_total", "Records staged for outputs.");
@@ -36,7 +42,8 @@ EngineMetrics::EngineMetrics(MetricsRegistry* registry, const std::string& proce
         "millstream_transaction_phase_seconds",
         "Where the time of a transaction goes: flush (records acknowledged), offsets (sent), commit (answered); then "
         "apply (its state written to the stores, several transactions at a time).",
-        {{"processor", processor}, {"phase", name}}, {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5});
+        {{"processor", processor}, {"phase", name}},
+        {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5});
   };
   flush_seconds = phase("flush");
   offsets_seconds = phase("offsets");

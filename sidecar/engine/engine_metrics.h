@@ -20,6 +20,10 @@ struct EngineMetrics {
   Counter* late_results;
   Counter* dead_letters;
   Counter* skipped;
+  Counter* ahead;  // records that do not move stream time
+  Counter* late;   // per record and windowed store
+  Counter* timers_fired;
+  Counter* windows_closed;
   Counter* worker_crashes;
   Counter* output_records;
   Counter* changelog_records;

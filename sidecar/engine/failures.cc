@@ -43,13 +43,17 @@ void EngineImpl::WorkerGone(Worker& worker, bool crashed, const std::string& cau
 // protocol.md, "Poison": the records that were out may have crashed the worker. Now they are traced: the worker names
 // each before it touches it. If it was traced already, the one it named is charged, and the rest come one at a time.
 void EngineImpl::Suspect(Task& task, const Batch& batch, const std::string& cause) {
-  if (batch.trace && batch.extended && batch.extended_done < batch.items.size()) {
-    Charge(task, batch.items[batch.extended_done],
+  if (batch.trace && batch.extended && batch.extended_done < batch.FrameItems()) {
+    Charge(task, batch.items[batch.ItemOf(batch.extended_done)],
            {"Handler", "WorkerCrashed",
             StrCat("the worker ended or was cut off while it handled this record (", cause, ")"), true},
            true);
   }
   for (const Item& item : batch.items) {
+    if (item.due != nullptr) {
+      task.time->trace = true;
+      continue;
+    }
     TaskInput& input = task.inputs[item.input];
     input.trace_until = std::max(input.trace_until, item.record.offset.Next());
   }
@@ -58,6 +62,10 @@ void EngineImpl::Suspect(Task& task, const Batch& batch, const std::string& caus
 
 void EngineImpl::Isolate(Task& task, const Batch& batch, size_t items) {
   for (size_t i = 0; i < items; ++i) {
+    if (batch.items[i].due != nullptr) {
+      task.time->single = true;
+      continue;
+    }
     TaskInput& input = task.inputs[batch.items[i].input];
     input.single_until = std::max(input.single_until, batch.items[i].record.offset.Next());
   }
@@ -67,9 +75,9 @@ void EngineImpl::Isolate(Task& task, const Batch& batch, size_t items) {
 // one.
 void EngineImpl::OverLimits(Task& task, Batch& batch, uint32_t done, const absl::Status& limits) {
   if (done == 1) {
-    Charge(task, batch.items[0], {"Output", "OverLimit", std::string(limits.message()), true}, true);
+    Charge(task, batch.items[batch.ItemOf(0)], {"Output", "OverLimit", std::string(limits.message()), true}, true);
   } else {
-    Isolate(task, batch, done);
+    Isolate(task, batch, batch.ItemsDone(done));
   }
   ReturnItems(task, batch, 0);
 }
@@ -79,25 +87,33 @@ void EngineImpl::Charge(Task& task, const Item& item, protocol::Failure failure,
   // Some SDKs begin the message with the error's name; it is shown once.
   if (const std::string named = StrCat(failure.error, ": "); failure.message.starts_with(named))
     failure.message.erase(0, named.size());
-  const Attempts::Entry& entry = task.attempts.Charge(spec_.errors, item.input, item.record.offset, std::move(failure),
-                                                      retriable && !at_most_once_);
+  const Attempts::Entry& entry =
+      task.attempts.Charge(spec_.errors, item, std::move(failure), retriable && !at_most_once_);
   const int failures = entry.count;
   if (!entry.final) task.wait_until = now_ + Backoff(spec_.errors.backoff_initial, spec_.errors.backoff_max, failures);
-  NoteError(StrCat(Describe(task.id, item.input, item.record.offset), ": attempt ", failures, " of ",
-                   spec_.errors.max_attempts, " failed: ", entry.last.failure_class, " ", entry.last.error, ": ",
-                   entry.last.message));
+  NoteError(StrCat(Describe(task.id, item), ": attempt ", failures, " of ", spec_.errors.max_attempts,
+                   " failed: ", entry.last.failure_class, " ", entry.last.error, ": ", entry.last.message));
 }
 
-// The record at the front is done with, without having been handled: in the open transaction, as any other effect.
+// What is at the front is done with, without having been handled: in the open transaction, as any other effect.
 void EngineImpl::Consume(Task& task, const Attempts::Entry& entry, Verdict verdict) {
-  const Item item = task.queue.PopFront();
-  TaskInput& input = task.inputs[item.input];
-  if (item.next > input.staged) {
-    MS_CHECK(at_most_once_ ? item.from >= input.staged : item.from == input.staged);
-    input.staged = item.next;
+  const bool due = task.time && !task.time->due.empty();
+  Item item;
+  if (due) {
+    item = std::move(task.time->due.front());
+    task.time->due.pop_front();
+  } else {
+    item = task.queue.PopFront();
+    TaskInput& input = task.inputs[item.input];
+    if (item.next > input.staged) {
+      MS_CHECK(at_most_once_ ? item.from >= input.staged : item.from == input.staged);
+      input.staged = item.next;
+    }
+    if (task.time && !Ahead(item.record.timestamp_ms)) task.time->clock.Advance(item.input, item.record.timestamp_ms);
   }
   StageOffsets(task);
-  pipeline_.Open(now_).Part(task.id, task.inputs.size()).records += 1;
+  if (task.time) StageClock(task);
+  pipeline_.Open(now_).Part(task.id, task.inputs.size()).records += due ? 0 : 1;
   if (verdict == Verdict::kDeadLetter) {
     pipeline_.AddRecord(now_, DeadLetter(options_, task.id, item, entry), item.bytes());
     ++totals_.dead_letters;
@@ -106,9 +122,10 @@ void EngineImpl::Consume(Task& task, const Attempts::Entry& entry, Verdict verdi
     ++totals_.skipped;
     metrics_.skipped->Add();
   }
-  Warn(StrCat(Describe(task.id, item.input, item.record.offset),
+  Warn(StrCat(Describe(task.id, item),
               verdict == Verdict::kDeadLetter ? " is given to the dead-letter topic" : " is skipped", " after ",
               entry.count, entry.count == 1 ? " attempt" : " attempts"));
+  if (due) SettleDue(task, item);  // `entry` ends here
 }
 
 }  // namespace millstream::engine

@@ -88,9 +88,15 @@ log::OutgoingRecord DeadLetter(const EngineOptions& options, TaskId task, const 
   constexpr size_t kMostMessage = 4096;  // the record itself may be near the topic's limit already
   add("class", failed.last.failure_class);
   add("message", StrCat(failed.last.error, ": ", failed.last.message).substr(0, kMostMessage));
-  add("topic", spec.inputs[item.input].topic);
-  add("partition", StrCat(task.value()));
-  add("offset", StrCat(item.record.offset.value()));
+  if (item.due == nullptr) {
+    add("topic", spec.inputs[item.input].topic);
+    add("partition", StrCat(task.value()));
+    add("offset", StrCat(item.record.offset.value()));
+  } else if (item.due->what == DueItem::What::kTimer) {
+    add("timer", item.due->name);
+  } else {
+    add("window", StrCat(spec.stores[item.due->store].name, " ", item.due->bounds.start, " ", item.due->bounds.end));
+  }
   add("timestamp", StrCat(item.record.timestamp_ms));
   add("attempts", StrCat(failed.count));
   add("processor", spec.QualifiedName());

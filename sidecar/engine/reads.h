@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "sidecar/engine/internal_rows.h"
 #include "sidecar/engine/io.h"
 #include "sidecar/engine/task_overlays.h"
 
@@ -34,6 +35,30 @@ struct ScanRead {
   store::ScanRequest request;
   TaskOverlays::Pin pin = 0;
 };
+// Stream time of a task that was opened.
+struct ClockRead {};
+// What is due in a task.
+struct DueRead {
+  DueFeed feed = DueFeed::kEventTimers;
+  uint64_t look = 0;  // TaskTime::look
+  store::ScanRequest request;
+  TaskOverlays::Pin pin = 0;
+};
+// Rows of windows of a prepared batch: answer `index` of BatchTime::row_reads.
+struct RowsRead {
+  uint64_t batch = 0;
+  size_t index = 0;
+};
+// Sessions of a key of a prepared batch: answer `index` of BatchTime::session_reads.
+struct SessionsRead {
+  uint64_t batch = 0;
+  size_t index = 0;
+  store::ScanRequest request;
+};
+// What the timers of a RESULT replace.
+struct TimersRead {
+  uint64_t batch = 0;
+};
 struct KeyQueryRead {
   QueryId query = 0;
 };
@@ -44,7 +69,8 @@ struct RangeQueryRead {
 };
 
 struct Read {
-  using Purpose = std::variant<BatchRead, GetRead, ScanRead, KeyQueryRead, RangeQueryRead>;
+  using Purpose = std::variant<BatchRead, GetRead, ScanRead, ClockRead, DueRead, RowsRead, SessionsRead, TimersRead,
+                               KeyQueryRead, RangeQueryRead>;
   TaskId task;
   Purpose purpose;
 };

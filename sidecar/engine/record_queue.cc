@@ -17,7 +17,7 @@ void RecordQueue::Append(uint32_t input, std::vector<log::Record> records, Offse
   chunk.items.reserve(records.size());
   for (log::Record& record : records) {
     const Offset behind = record.offset.Next();
-    chunk.items.push_back({input, std::exchange(from, behind), behind, std::move(record)});
+    chunk.items.push_back({input, std::exchange(from, behind), behind, std::move(record), nullptr});
     bytes_ += chunk.items.back().bytes();
   }
   chunk.items.back().next = next;

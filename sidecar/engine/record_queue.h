@@ -4,19 +4,39 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "common/log/record.h"
+#include "sidecar/engine/windows.h"
+#include "sidecar/protocol/messages.h"
 
 namespace millstream::engine {
 
-// One record on its way through a task.
+// What an item is when it is no record: something that became due. Its key is the record's.
+struct DueItem {
+  enum class What : uint8_t { kTimer, kClosing };
+  What what = What::kTimer;
+  Bytes row;  // in the internal store: its identity
+  int64_t time = 0;
+  // kTimer.
+  protocol::TimerClock clock = protocol::TimerClock::kEventTime;
+  std::string name;
+  // kClosing.
+  uint32_t store = 0;
+  Bounds bounds;
+  Bytes row_key;  // of the window
+};
+
+// One record, or one thing that became due, on its way through a task.
 struct Item {
   uint32_t input = 0;
-  Offset from;  // `next` of the record before it: records are done without gaps
-  Offset next;  // position once it is done: behind it, and behind control records known to follow
-  log::Record record;
+  Offset from;         // `next` of the record before it: records are done without gaps
+  Offset next;         // position once it is done: behind it, and behind control records known to follow
+  log::Record record;  // of a due item: key and timestamp
+  std::shared_ptr<const DueItem> due = {};  // null: a record
 
   // What it takes in memory, about.
   int64_t bytes() const;

@@ -5,38 +5,52 @@
 #include "common/base/bytes.h"
 #include "common/base/strings.h"
 #include "sidecar/engine/welcome.h"
+#include "sidecar/engine/windows.h"
 #include "sidecar/protocol/error_codes.h"
 
 namespace millstream::engine {
 
 std::optional<ProtocolFault> CheckStore(const EngineOptions& options, uint32_t store) {
-  if (store < options.spec.stores.size()) return std::nullopt;
+  if (store < options.spec.ManifestStores()) return std::nullopt;
   return ProtocolFault{protocol::kUnknownStore,
-                       StrCat("store id ", store, " is beyond the ", options.spec.stores.size(), " of WELCOME")};
+                       StrCat("store id ", store, " is beyond the ", options.spec.ManifestStores(), " of WELCOME")};
 }
 
 std::optional<ProtocolFault> CheckOps(const EngineOptions& options, const protocol::StateOps& ops) {
   for (const auto& of_store : ops) {
     if (auto fault = CheckStore(options, of_store.first)) return fault;
+    const spec::StoreSpec& store = options.spec.stores[of_store.first];
+    if (store.type == spec::StoreType::kKeyValue) continue;
+    for (const protocol::StateOp& op : of_store.second) {
+      if (ParseRowKey(store, op.key)) continue;
+      return ProtocolFault{protocol::kBadFrame, StrCat("'", Readable(op.key), "' is no row of store '", store.name,
+                                                       "': a key and the start of one of its windows (of a session "
+                                                       "start and end), 8 bytes each")};
+    }
   }
   return std::nullopt;
 }
 
 std::optional<ProtocolFault> CheckFrame(const EngineOptions& options, const Batch& batch,
                                         const protocol::Result& result) {
-  const size_t items = batch.items.size();
+  const size_t items = batch.FrameItems();
   if (result.done > items || (result.failure && result.done >= items)) {
     return ProtocolFault{protocol::kBadFrame, StrCat("RESULT of batch ", result.seq, " speaks of item ", result.done,
                                                      ", the batch has ", items)};
   }
   const bool writes =
       std::any_of(result.ops.begin(), result.ops.end(), [](const auto& of_store) { return !of_store.second.empty(); });
-  if (result.done == 0 && (writes || !result.outputs.empty())) {
+  if (result.done == 0 && (writes || !result.outputs.empty() || !result.timers.empty())) {
     return ProtocolFault{protocol::kBadFrame,
                          StrCat("RESULT of batch ", result.seq,
                                 " has effects of no item: they must be dropped with the item that failed")};
   }
   if (auto fault = CheckOps(options, result.ops)) return fault;
+  if (!result.timers.empty() && !options.spec.timers) {
+    return ProtocolFault{protocol::kBadFrame, StrCat("RESULT of batch ", result.seq,
+                                                     " sets timers, which the processor has not: add timers: {} under "
+                                                     "spec")};
+  }
   for (const protocol::OutputRecord& output : result.outputs) {
     if (output.output < options.spec.outputs.size()) continue;
     return ProtocolFault{protocol::kUnknownOutput, StrCat("output id ", output.output, " is beyond the ",
@@ -55,6 +69,14 @@ absl::Status CheckLimits(const EngineOptions& options, const OutputRouter& route
                                                "' of store '", options.spec.stores[store].name,
                                                "', which takes at most ", most));
     }
+  }
+  for (const protocol::TimerOp& timer : result.timers) {
+    if (!timer.time_ms || (*timer.time_ms >= options.min_timestamp_ms && *timer.time_ms <= options.max_timestamp_ms)) {
+      continue;
+    }
+    return absl::InvalidArgumentError(StrCat("time ", *timer.time_ms, " ms of timer '", Readable(timer.name),
+                                             "' is not within ", options.min_timestamp_ms, " and ",
+                                             options.max_timestamp_ms));
   }
   for (const protocol::OutputRecord& output : result.outputs) {
     absl::Status fits = router.Check(output);

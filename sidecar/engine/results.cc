@@ -41,7 +41,9 @@ void EngineImpl::On(WorkerDisconnected event) {
 void EngineImpl::On(WorkerSent event) {
   Worker* worker = workers_.Find(event.worker);
   if (worker == nullptr || worker->dropped) return;
+  buffer_ = std::move(event.buffer);
   std::visit([&](const auto& message) { OnMessage(*worker, message); }, event.message);
+  buffer_.reset();
 }
 
 template <typename Other>
@@ -70,10 +72,10 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Extend& extend) {
   Task* task = Holder(worker, extend.seq);
   if (task == nullptr) return;
   Batch& batch = *task->in_flight;
-  if (extend.done > batch.items.size() || extend.done < batch.extended_done) {
+  if (extend.done > batch.FrameItems() || extend.done < batch.extended_done) {
     return DropFaulty(worker, protocol::kBadFrame,
                       StrCat("EXTEND of batch ", extend.seq, " with ", extend.done, " items done after ",
-                             batch.extended_done, ", of ", batch.items.size()));
+                             batch.extended_done, ", of ", batch.FrameItems()));
   }
   if (extend.done > batch.extended_done) batch.deadline = now_ + spec_.batch.deadline;
   batch.extended = true;
@@ -95,40 +97,61 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Result& result) {
   worker.tracing = false;
   Mark(*task);
   ServeWaiting(worker);  // the worker has something to do (of other tasks) while this result is dealt with
-  const std::unique_ptr<Batch> batch = std::move(task->in_flight);
-  metrics_.batch_seconds->Observe(absl::ToDoubleSeconds(now_ - batch->sent));
+  metrics_.batch_seconds->Observe(absl::ToDoubleSeconds(now_ - task->in_flight->sent));
   const absl::Status limits = CheckLimits(options_, router_, result);
+  if (limits.ok() && !result.timers.empty() && HoldForTimers(*task, result, buffer_)) return;
+  const std::unique_ptr<Batch> batch = std::move(task->in_flight);
   if (!limits.ok()) return OverLimits(*task, *batch, result.done, limits);
-  if (result.done > 0) {
-    Accept(*task, *batch, result);
+  Settle(*task, *batch, result);
+}
+
+void EngineImpl::Settle(Task& task, Batch& batch, const protocol::Result& result) {
+  const size_t done = batch.ItemsDone(result.done);
+  if (done > 0) {
+    Accept(task, batch, result, done);
   } else if (!result.failure) {
     constexpr int kMostWithoutProgress = 100;
-    if (++task->no_progress >= kMostWithoutProgress) {
-      ReturnItems(*task, *batch, 0);
-      return DropFaulty(worker, protocol::kBadFrame,
-                        StrCat("the last ", kMostWithoutProgress, " RESULTs of task ", task->id.value(),
+    if (++task.no_progress >= kMostWithoutProgress) {
+      ReturnItems(task, batch, 0);
+      Worker* worker = workers_.Find(batch.worker);
+      if (worker == nullptr || worker->dropped) return;
+      return DropFaulty(*worker, protocol::kBadFrame,
+                        StrCat("the last ", kMostWithoutProgress, " RESULTs of task ", task.id.value(),
                                " handled nothing and named no failure"));
     }
   }
-  if (result.failure) Charge(*task, batch->items[result.done], *result.failure, result.failure->retriable);
-  ReturnItems(*task, *batch, result.done);
+  if (result.failure) Charge(task, batch.items[done], *result.failure, result.failure->retriable);
+  ReturnItems(task, batch, done);
+}
+
+// Nothing of the batch is for the worker: late records, windows that are gone.
+void EngineImpl::AcceptSilent(Task& task) {
+  const std::unique_ptr<Batch> batch = std::move(task.prepared);
+  task.overlays.ReleasePin(batch->pin);
+  Accept(task, *batch, protocol::Result(), batch->items.size());
+  Mark(task);
 }
 
 // The effects of the first `done` items join the open transaction (R1).
-void EngineImpl::Accept(Task& task, Batch& batch, const protocol::Result& result) {
+void EngineImpl::Accept(Task& task, Batch& batch, const protocol::Result& result, size_t done) {
   task.no_progress = 0;
-  for (uint32_t i = 0; i < result.done; ++i) {
-    TaskInput& input = task.inputs[batch.items[i].input];
+  uint64_t records = 0;
+  for (size_t i = 0; i < done; ++i) {
+    if (batch.items[i].due != nullptr) continue;
+    ++records;
     if (at_most_once_) continue;  // claimed before it was sent
+    TaskInput& input = task.inputs[batch.items[i].input];
     MS_CHECK(batch.items[i].from == input.staged);
     input.staged = batch.items[i].next;
   }
   StageOffsets(task);
   Transaction& transaction = pipeline_.Open(now_);
-  transaction.Part(task.id, task.inputs.size()).records += result.done;
-  if (!result.ops.empty())
-    StageOps(task, batch, result.ops, batch.items[result.done - 1].record.timestamp_ms, transaction);
+  transaction.Part(task.id, task.inputs.size()).records += records;
+  if (!result.ops.empty()) StageOps(task, batch, result.ops, batch.items[done - 1].record.timestamp_ms, transaction);
   StageOutputs(result.outputs);
+  if (!task.time) return;
+  SettleTime(task, batch, result, done);
+  transaction.Part(task.id, task.inputs.size()).clock = task.time->clock;
 }
 
 // A changelog record has the time of the record that wrote it: the last one with that key, or else the last one.
@@ -173,6 +196,8 @@ void EngineImpl::ReturnItems(Task& task, Batch& batch, size_t from) {
   const bool sends = task.leaving == Task::Leaving::kNo && task.phase == Task::Phase::kRunning;
   if (from >= batch.items.size() || (!sends && !at_most_once_)) return;
   DropPrepared(task);
+  // What is due is looked for again.
+  while (from < batch.items.size() && batch.items[from].due != nullptr) ++from;
   task.queue.PutBack({std::make_move_iterator(batch.items.begin() + static_cast<ptrdiff_t>(from)),
                       std::make_move_iterator(batch.items.end())});
 }

@@ -6,14 +6,14 @@ namespace millstream::engine {
 namespace {
 
 // The part of the key space that this page speaks about.
-struct Bounds {
+struct ScanBounds {
   std::optional<std::string_view> low, high;  // [low, high)
   bool low_exclusive = false;                 // behind the cursor of a forward scan
   bool high_inclusive = false;                // up to the disk's last key, where the disk has more
 };
 
-Bounds BoundsOf(const store::ScanRequest& request, const store::ScanPage& disk) {
-  Bounds bounds;
+ScanBounds BoundsOf(const store::ScanRequest& request, const store::ScanPage& disk) {
+  ScanBounds bounds;
   if (request.from) bounds.low = *request.from;
   if (request.to) bounds.high = *request.to;
   if (!request.reverse) {
@@ -35,7 +35,7 @@ Bounds BoundsOf(const store::ScanRequest& request, const store::ScanPage& disk) 
 // Walks the keys of one layer within the bounds, in the direction of the scan.
 class LayerCursor {
  public:
-  LayerCursor(Overlay* layer, store::StoreIndex store, const Bounds& bounds, bool reverse)
+  LayerCursor(Overlay* layer, store::StoreIndex store, const ScanBounds& bounds, bool reverse)
       : map_(&layer->map(store)), reverse_(reverse) {
     const auto& sorted = layer->Sorted(store);
     begin_ = !bounds.low            ? sorted.begin()
@@ -93,7 +93,7 @@ class PageBuilder {
 
 MergedPage MergeScan(const store::ScanRequest& request, const store::ScanPage& disk,
                      const std::vector<Overlay*>& layers) {
-  const Bounds bounds = BoundsOf(request, disk);
+  const ScanBounds bounds = BoundsOf(request, disk);
   std::vector<LayerCursor> cursors;
   for (Overlay* layer : layers) {
     if (!layer->map(request.store).empty()) cursors.emplace_back(layer, request.store, bounds, request.reverse);

@@ -115,6 +115,42 @@ TEST_F(SimulationTest, ExactlyOnceStops) {
   RunAll(options, 50);
 }
 
+// Windows, sessions and timers.
+TEST_F(SimulationTest, TimedCalm) {
+  WorldOptions options;
+  options.timed = true;
+  options.faults = FaultRates::None();
+  options.bad_records = false;
+  RunAll(options, 10);
+}
+
+TEST_F(SimulationTest, TimedExactlyOnce) {
+  WorldOptions options;
+  options.timed = true;
+  options.members = 2;
+  options.on_failure = spec::FailureAction::kDeadLetter;
+  options.faults.commit_unknown = 0.15;
+  RunAll(options, 40);
+}
+
+TEST_F(SimulationTest, TimedSqueezed) {
+  WorldOptions options;
+  options.timed = true;
+  options.members = 2;
+  options.transaction_bytes = 600;
+  options.overlay_bytes = 8000;
+  options.fetched_bytes = 3000;
+  RunAll(options, 15);
+}
+
+TEST_F(SimulationTest, TimedAtLeastOnce) {
+  WorldOptions options;
+  options.timed = true;
+  options.members = 2;
+  options.guarantee = spec::Guarantee::kAtLeastOnce;
+  RunAll(options, 15);
+}
+
 TEST_F(SimulationTest, AtLeastOnce) {
   WorldOptions options;
   options.members = 2;

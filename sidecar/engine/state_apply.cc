@@ -89,6 +89,7 @@ void EngineImpl::Committed(Task& task, const TaskPart& part, const Transaction& 
     if (!task.attempts.empty()) task.attempts.Committed(static_cast<uint32_t>(i), input.committed);
     if (!spec_.stores.empty()) task.unapplied.inputs[spec_.inputs[i].topic] = input.committed;
   }
+  if (part.clock) task.time->committed = *part.clock;
   task.records += part.records;
   totals_.records_committed += part.records;
   if (part.records > 0) metrics_.records->Add(static_cast<double>(part.records));
@@ -113,6 +114,7 @@ void EngineImpl::OnRollback(const absl::Status& cause) {
     Cancel(*task);
     DropPrepared(*task);
     if (!at_most_once_) task->queue.Clear();
+    if (task->time) task->time->Forget();
     UnassignWorker(*task);  // a worker may have kept values that were never committed
     Mark(*task);
   }
@@ -125,6 +127,10 @@ void EngineImpl::OnRecovered() {
   for (auto& [id, task] : tasks_) {
     if (!task->open()) continue;
     if (task->leaving != Task::Leaving::kLost) Rewind(*task);
+    if (task->time && task->time->loaded) {
+      task->time->clock = task->time->stored = task->time->committed;
+      task->time->Forget();
+    }
     if (consecutive_aborts_ > 1) {
       task->wait_until = std::max(task->wait_until, now_ + Backoff(kFirstWait, kLongestWait, consecutive_aborts_ - 1));
     }

@@ -1,7 +1,9 @@
 #ifndef MILLSTREAM_SIDECAR_ENGINE_TASK_H_
 #define MILLSTREAM_SIDECAR_ENGINE_TASK_H_
 
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +12,8 @@
 #include "absl/time/time.h"
 #include "sidecar/engine/attempts.h"
 #include "sidecar/engine/batch.h"
+#include "sidecar/engine/event_time.h"
+#include "sidecar/engine/internal_rows.h"
 #include "sidecar/engine/record_queue.h"
 #include "sidecar/engine/task_overlays.h"
 
@@ -27,6 +31,30 @@ struct TaskInput {
   bool paused = false;
   // Records before these may have crashed a worker: sent with the trace flag / one at a time.
   Offset trace_until = kNoOffset, single_until = kNoOffset;
+  absl::Duration last_record{};  // when it brought something, for telling that it is idle
+};
+
+// Event time of a task, and what it makes due. Only of processors that keep it.
+struct TaskTime {
+  StreamClock clock;      // with everything staged
+  StreamClock committed;  // what an abort goes back to
+  StreamClock stored;     // as last staged in the internal store
+  bool loaded = false;    // from the internal store, after opening
+
+  // Nothing of the feed is due before this time. kNoTime: not known, look.
+  std::array<int64_t, kDueFeeds> floor = {kNoTime, kNoTime, kNoTime};
+  bool looking = false;  // a read of due rows is under way
+  uint64_t look = 0;     // its number: answers of earlier ones do not count
+  std::deque<Item> due;  // found, to be sent before any record
+  // As TaskInput::trace_until and single_until.
+  bool trace = false, single = false;
+
+  void Forget() {
+    due.clear();
+    floor.fill(kNoTime);
+    looking = false;
+    ++look;
+  }
 };
 
 // A task and everything about it, from TaskAssigned to TaskReleased. A struct: its rules are in the engine.
@@ -62,6 +90,7 @@ struct Task {
   RecordQueue queue;
   std::unique_ptr<Batch> prepared, in_flight;
   Attempts attempts;
+  std::unique_ptr<TaskTime> time;                            // null: no event time is kept
   absl::Duration wait_until = -absl::InfiniteDuration();     // backoff after a failed record
   absl::Duration cancel_at = absl::InfiniteDuration();       // the batch in flight, when leaving
   absl::Duration end_commit_at = -absl::InfiniteDuration();  // the next R8 commit is not before

@@ -63,15 +63,18 @@ void EngineImpl::On(TaskOpened event) {
     TaskInput& input = task->inputs[start.input];
     input = TaskInput();
     input.staged = input.queued = input.fetched = start.next;
+    input.last_record = now_;
     if (start.committed) {
       input.committed = start.next;
       input.metadata = std::move(start.metadata);
     }
   }
+  LoadClock(*task);
 }
 
 // R1: offsets that were only resolved are committed before the first batch.
 void EngineImpl::CommitStart(Task& task) {
+  if (task.time && !task.time->loaded) return;
   const bool known = std::all_of(task.inputs.begin(), task.inputs.end(),
                                  [](const TaskInput& input) { return input.committed != kNoOffset; });
   if (known) {
@@ -85,6 +88,7 @@ void EngineImpl::CommitStart(Task& task) {
 void EngineImpl::StageOffsets(Task& task) {
   TaskPart& part = pipeline_.Open(now_).Part(task.id, task.inputs.size());
   for (size_t i = 0; i < task.inputs.size(); ++i) part.next[i] = task.inputs[i].staged;
+  if (task.time) part.clock = task.time->clock;
 }
 
 // ---------------------------------------------------------------- inputs
@@ -104,6 +108,7 @@ void EngineImpl::On(RecordsRead event) {
   input.end = std::max(input.end, event.next);
   Mark(*task);
   if (event.records.empty()) return;
+  input.last_record = now_;
   task->queue.Append(event.input, std::move(event.records), std::exchange(input.queued, event.next), event.next);
 }
 
@@ -207,6 +212,7 @@ void EngineImpl::Stop(Task& task, std::string error) {
   task.error = std::move(error);
   task.phase = Task::Phase::kStopped;
   DropPrepared(task);
+  if (task.time) task.time->Forget();
   KeepClaimed(task);
   Mark(task);
 }
@@ -253,6 +259,7 @@ void EngineImpl::Leave(Task& task, Task::Leaving how) {
   if (task.leaving == Task::Leaving::kNo) ++leaving_tasks_;
   if (task.leaving != Task::Leaving::kLost) task.leaving = how;
   StopFetching(task);
+  if (task.time) task.time->Forget();
   if (task.leaving == Task::Leaving::kLost) {
     Cancel(task);
     DropPrepared(task);

@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
+#include "sidecar/engine/event_time.h"
 #include "sidecar/engine/io.h"
 
 namespace millstream::engine {
@@ -18,6 +19,7 @@ struct TaskPart {
   TaskId task;
   std::vector<Offset> next;  // per input: the position it commits; kNoOffset: none known
   uint64_t records = 0;
+  std::optional<StreamClock> clock = std::nullopt;  // stream time with it
 };
 
 enum class Outcome : uint8_t {
@@ -58,7 +60,7 @@ struct Transaction {
   log::GroupToken token;  // the one in force at Begin (R7)
   std::string metadata;   // of every offset it commits (R6)
   absl::Duration closed_at{};
-  absl::Duration phase_at{};  // when the phase under way began, from kFlushing on
+  absl::Duration phase_at{};                 // when the phase under way began, from kFlushing on
   std::vector<log::OutgoingRecord> waiting;  // not given to the writer yet
   int plain_appends = 0;                     // AtLeastOnce: outputs given to the plain writer, not flushed
   bool plain_flushed = true;
@@ -69,7 +71,7 @@ struct Transaction {
   // The part of `task`, added with `inputs` unknown positions if it has none yet.
   TaskPart& Part(TaskId task, size_t inputs) {
     auto [it, added] = index_.try_emplace(task, parts.size());
-    if (added) parts.push_back({task, std::vector<Offset>(inputs, kNoOffset), 0});
+    if (added) parts.push_back({task, std::vector<Offset>(inputs, kNoOffset), 0, std::nullopt});
     return parts[it->second];
   }
   bool Has(TaskId task) const { return index_.contains(task); }

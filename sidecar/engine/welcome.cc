@@ -34,6 +34,8 @@ absl::Status CheckInputs(const spec::StreamProcessorSpec& spec, const std::vecto
   return absl::OkStatus();
 }
 
+int64_t MillisOf(absl::Duration duration) { return absl::ToInt64Milliseconds(duration); }
+
 int64_t At(const std::vector<int64_t>& values, size_t index) {
   return index < values.size() ? values[index] : kDefaultRecordBytes;
 }
@@ -55,12 +57,24 @@ absl::StatusOr<protocol::Welcome> WelcomeFor(const EngineOptions& options, const
   for (size_t i = 0; i < spec.outputs.size(); ++i) {
     welcome.outputs.push_back({spec.outputs[i].name, spec.outputs[i].topic, OutputMaxBytes(options, i)});
   }
-  for (size_t i = 0; i < spec.stores.size(); ++i) {
+  for (size_t i = 0; i < spec.ManifestStores(); ++i) {
+    const spec::StoreSpec& store = spec.stores[i];
     const bool prefetched = std::any_of(spec.inputs.begin(), spec.inputs.end(), [&](const spec::InputSpec& input) {
-      return std::find(input.prefetch.begin(), input.prefetch.end(), spec.stores[i].name) != input.prefetch.end();
+      return std::find(input.prefetch.begin(), input.prefetch.end(), store.name) != input.prefetch.end();
     });
-    welcome.stores.push_back({spec.stores[i].name, "KeyValue", prefetched, StoreMaxBytes(options, i)});
+    protocol::StoreInfo& info = welcome.stores.emplace_back();
+    info.name = store.name;
+    info.type = std::string(spec::ToString(store.type));
+    info.prefetched = prefetched || store.type != spec::StoreType::kKeyValue;
+    info.max_value_bytes = StoreMaxBytes(options, i);
+    if (store.window) {
+      info.window = {MillisOf(store.window->size), MillisOf(store.window->advance), MillisOf(store.window->grace),
+                     MillisOf(store.window->retention), store.window->final};
+    }
+    if (store.session)
+      info.session = {MillisOf(store.session->gap), MillisOf(store.session->grace), MillisOf(store.session->retention)};
   }
+  welcome.timers = spec.timers;
   welcome.deadline_ms = absl::ToInt64Milliseconds(spec.batch.deadline);
   welcome.min_timestamp_ms = options.min_timestamp_ms;
   welcome.max_timestamp_ms = options.max_timestamp_ms;

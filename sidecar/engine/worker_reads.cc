@@ -59,6 +59,12 @@ void EngineImpl::On(KeysRead event) {
     OnBatchRead(*task, *batch, std::move(event));
   } else if (auto* get = std::get_if<GetRead>(&read->purpose)) {
     OnGetRead(*task, std::move(*get), std::move(event));
+  } else if (std::holds_alternative<ClockRead>(read->purpose)) {
+    OnClockRead(*task, std::move(event));
+  } else if (const auto* rows = std::get_if<RowsRead>(&read->purpose)) {
+    OnRowsRead(*task, *rows, std::move(event));
+  } else if (const auto* timers = std::get_if<TimersRead>(&read->purpose)) {
+    OnTimersRead(*task, *timers, std::move(event));
   } else {
     const auto& query = std::get<KeyQueryRead>(read->purpose);
     Do(QueryAnswered{
@@ -164,6 +170,12 @@ void EngineImpl::On(RangeScanned event) {
     task->overlays.ReleasePin(scan->pin);
     return;
   }
+  if (const auto* due = std::get_if<DueRead>(&read->purpose)) {
+    OnDueRead(*task, *due, std::move(event));
+    return task->overlays.ReleasePin(due->pin);
+  }
+  if (const auto* sessions = std::get_if<SessionsRead>(&read->purpose))
+    return OnSessionsRead(*task, *sessions, std::move(event));
   const auto& query = std::get<RangeQueryRead>(read->purpose);
   QueryAnswered answer;
   answer.query = query.query;

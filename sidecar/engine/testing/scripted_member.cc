@@ -413,6 +413,7 @@ void ScriptedMember::RunFetch(TaskId task, uint32_t input) {
 void ScriptedMember::ConnectWorker() {
   workers_.push_back(
       std::make_unique<ScriptedWorker>(next_worker_++, 1 + static_cast<int>(scene_->Pick(2)), &scene_->random));
+  if (scene_->options.spec.timers) workers_.back()->timed = &scene_->options.spec;
   if (scene_->calm) workers_.back()->stop_early = 0;
   WorkerConnected connected;
   connected.worker = workers_.back()->id();

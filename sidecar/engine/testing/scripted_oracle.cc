@@ -4,7 +4,9 @@
 #include <set>
 #include <string>
 
+#include "common/base/bytes.h"
 #include "common/base/strings.h"
+#include "sidecar/engine/internal_rows.h"
 #include "sidecar/engine/testing/scripted_world.h"
 
 namespace millstream::engine::testing {
@@ -32,11 +34,18 @@ std::string ScriptedWorld::VerifyTask(TaskId task) {
   std::vector<int64_t> order;
   std::string wrong = CheckOutputs(task, seen, &order);
   const std::set<int64_t> done(order.begin(), order.end());
+  std::set<int64_t> late;
+  if (options_.timed) {
+    wrong = VerifyTime(task, ModelOfTime(task, &late));
+    if (!wrong.empty()) return wrong;
+  }
   Model model;
   std::map<int64_t, std::string> expected;
   for (const auto& [key, input] : inputs) {
     const bool never = input.fate == Fate::kFails || input.fate == Fate::kCrashes || input.fate == Fate::kOverLimit;
-    if (never || (options_.guarantee == spec::Guarantee::kAtMostOnce && !done.contains(input.id))) continue;
+    if (never || late.contains(input.id) ||
+        (options_.guarantee == spec::Guarantee::kAtMostOnce && !done.contains(input.id)))
+      continue;
     expected[input.id] = model.Apply(key, input);
   }
   wrong = CheckOutputs(task, expected, nullptr);
@@ -49,8 +58,10 @@ std::string ScriptedWorld::VerifyTask(TaskId task) {
   std::sort(dead.begin(), dead.end());
   std::vector<int64_t> hopeless;
   for (const auto& [key, input] : inputs) {
-    if (input.fate == Fate::kFails || input.fate == Fate::kCrashes || input.fate == Fate::kOverLimit)
+    if ((input.fate == Fate::kFails || input.fate == Fate::kCrashes || input.fate == Fate::kOverLimit) &&
+        !late.contains(input.id)) {
       hopeless.push_back(input.id);
+    }
   }
   if (options_.on_failure == spec::FailureAction::kDeadLetter && options_.guarantee != spec::Guarantee::kAtMostOnce &&
       dead != hopeless) {
@@ -58,20 +69,75 @@ std::string ScriptedWorld::VerifyTask(TaskId task) {
   }
 
   Model::Stores replay(2);
-  for (size_t store = 0; store < 2; ++store) {
-    const TopicPartition from{scene_.options.spec.stores[store].changelog.topic, Partition(task.value())};
-    for (const log::Record& record : scene_.log.CommittedRecords(from)) {
-      if (record.value) {
-        replay[store][*record.key] = *record.value;
-      } else {
-        replay[store].erase(*record.key);
-      }
+  for (size_t store = 0; store < 2; ++store) replay[store] = Replay(task, store);
+  if (replay != model.stores()) return "the changelog's state is not the model's";
+  for (size_t store = 2; store < scene_.options.spec.stores.size(); ++store) replay.push_back(Replay(task, store));
+  const std::optional<size_t> owner = owners_.at(task);
+  if (owner && Restored(task, seats_[*owner].process->disks().at(task).now) != replay)
+    return "the state on disk is not the model's";
+  return "";
+}
+
+std::map<Bytes, Bytes> ScriptedWorld::Replay(TaskId task, size_t store) const {
+  std::map<Bytes, Bytes> rows;
+  const TopicPartition from{scene_.options.spec.stores[store].changelog.topic, Partition(task.value())};
+  for (const log::Record& record : scene_.log.CommittedRecords(from)) {
+    if (record.value) {
+      rows[*record.key] = *record.value;
+    } else {
+      rows.erase(*record.key);
     }
   }
-  if (replay != model.stores()) return "the changelog's state is not the model's";
-  const std::optional<size_t> owner = owners_.at(task);
-  if (owner && Restored(task, seats_[*owner].process->disks().at(task).now) != model.stores())
-    return "the state on disk is not the model's";
+  return rows;
+}
+
+// By the order of the log. A record that fails for good takes part in time, and in nothing else.
+TimedModel ScriptedWorld::ModelOfTime(TaskId task, std::set<int64_t>* late) const {
+  TimedModel model(scene_.options.spec);
+  const std::string& topic = scene_.options.spec.inputs[0].topic;
+  for (const auto& [key, input] : sources_.at({topic, Partition(task.value())}).records) {
+    const bool never = input.fate == Fate::kFails || input.fate == Fate::kCrashes || input.fate == Fate::kOverLimit;
+    if (never ? !model.Reject(key, input.id) : !model.Record(key, input.id)) late->insert(input.id);
+  }
+  return model;
+}
+
+std::string ScriptedWorld::VerifyTime(TaskId task, const TimedModel& model) const {
+  std::map<std::string, int> outputs;
+  for (int partition = 0; partition < kWorldOutputPartitions; ++partition) {
+    for (const log::Record& record : scene_.log.CommittedRecords({"out", Partition(partition)})) {
+      if (IsTimedOutput(*record.value) && record.key->ends_with(StrCat("@", task.value()))) ++outputs[*record.value];
+    }
+  }
+  const std::map<std::string, int> expected = model.Outputs();
+  for (const auto& [output, times] : expected) {
+    const int came = outputs[output];
+    if (came == 0) return StrCat("no ", output, ": a closing or timer is missing");
+    if (came != times && options_.guarantee != spec::Guarantee::kAtLeastOnce)
+      return StrCat(output, " came ", came, " times");
+  }
+  for (const auto& [output, came] : outputs) {
+    // AtLeastOnce: what an aborted attempt has sent stays, and may differ.
+    if (!expected.contains(output) && options_.guarantee != spec::Guarantee::kAtLeastOnce)
+      return StrCat(output, ": nothing of the kind was due");
+  }
+  for (const uint32_t store : {kMinutes, kHops, kVisits}) {
+    if (Replay(task, store) != model.Rows(store))
+      return StrCat("store '", scene_.options.spec.stores[store].name, "' is not the model's");
+  }
+  std::map<std::pair<std::string, std::string>, int64_t> pending;
+  size_t by_time = 0, ends = 0;
+  for (const auto& [row, value] : Replay(task, scene_.options.spec.ManifestStores())) {
+    if (row[0] == 1) {
+      const size_t key = ReadBigEndian32(std::string_view(row).substr(2));
+      pending[{row.substr(6, key), row.substr(6 + key)}] = ParseTimeValue(value).value();
+    }
+    by_time += row[0] == 2;
+    ends += row[0] == 3;
+  }
+  if (pending != model.PendingTimers()) return "the pending timers are not the model's";
+  if (by_time != pending.size()) return StrCat(by_time, " timers by time and ", pending.size(), " by name");
+  if (ends != model.ends()) return StrCat(ends, " ends of windows instead of ", model.ends());
   return "";
 }
 
@@ -100,6 +166,7 @@ std::string ScriptedWorld::CheckOutputs(TaskId task, const std::map<int64_t, std
   for (int partition = 0; partition < kWorldOutputPartitions; ++partition) {
     std::map<std::string, int64_t> last;  // per key
     for (const log::Record& record : scene_.log.CommittedRecords({"out", Partition(partition)})) {
+      if (IsTimedOutput(*record.value)) continue;
       const int64_t id = IdOf(*record.value);
       if (id / kIdsPerTask != task.value()) continue;
       if (order != nullptr) {

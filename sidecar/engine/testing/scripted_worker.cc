@@ -5,6 +5,7 @@
 
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "sidecar/engine/windows.h"
 #include "sidecar/protocol/codec.h"
 #include "sidecar/protocol/frame.h"
 
@@ -76,7 +77,7 @@ void ScriptedWorker::SayNonsense(std::vector<Event>* events) {
     case 5: {
       protocol::Get get;
       get.seq = seq;
-      get.store = 2;
+      get.store = 20;
       return Say(get, events);
     }
     default: {
@@ -102,9 +103,31 @@ void ScriptedWorker::Accept(const protocol::SidecarMessage& message, std::vector
     for (const protocol::RecordItem& item : sent->items) {
       std::optional<std::string> key;
       if (item.key_index >= 0) key.emplace(sent->keys.at(static_cast<size_t>(item.key_index)));
-      batch.items.push_back({item.offset.value(), std::move(key), Input::Decode(item.value.value()), item.attempt});
+      if (item.type == protocol::RecordItem::Type::kRecord) {
+        batch.items.push_back(
+            {item.offset.value(), key, Input::Decode(item.value.value()), item.attempt, item.windows, ""});
+        for (const protocol::ItemWindow& window : item.windows) {
+          if (!window.session)
+            batch.known[{window.store, RowKey(timed->stores[window.store], *key, {window.start_ms, window.end_ms})}] =
+                {};
+        }
+        continue;
+      }
+      Item& due = batch.items.emplace_back();
+      due.key = key;
+      due.due = item.type == protocol::RecordItem::Type::kTimer
+                    ? TimerOutput(*key, item.name, item.timestamp_ms)
+                    : ClosingOutput(*key, item.closing.start_ms, item.closing.value.value);
     }
     for (const auto& state : sent->state) {
+      for (size_t i = 0; i < state.windows.size(); ++i) {
+        for (const protocol::WindowValue& row : state.windows[i]) {
+          MS_CHECK(row.value.what == protocol::StateValue::What::kValue);
+          batch.known[{state.store, RowKey(timed->stores[state.store], sent->keys[i], {row.start_ms, row.end_ms})}] =
+              Bytes(row.value.value);
+        }
+      }
+      if (state.windowed) continue;
       for (size_t i = 0; i < sent->keys.size(); ++i) {
         const protocol::StateValue& value = state.values.at(i);
         if (value.what == protocol::StateValue::What::kNotPrefetched) continue;
@@ -208,6 +231,15 @@ void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
     state_ = State::kCrashed;
     return;
   }
+  if (!item.due.empty()) {
+    batch.outputs.emplace_back(item.key, item.due);
+    ++batch.next;
+    batch.extended = false;
+    if (batch.next < batch.items.size() && !Chance(stop_early)) return;
+    SendResult(batch, std::nullopt, events);
+    batches_.erase(batch.seq);
+    return;
+  }
   const bool fails = item.input.fate == Fate::kFails || (item.input.fate == Fate::kFailsOnce && item.attempt == 1);
   if (!fails) {
     Reads reads;
@@ -217,6 +249,7 @@ void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
       batch.known[{write.store, write.key}] = write.value;
       batch.writes.push_back(std::move(write));
     }
+    if (timed != nullptr) HandleTime(batch, item);
     if (item.input.fate == Fate::kOverLimit) effects.output.resize(kTooLarge, '!');
     batch.outputs.emplace_back(item.key, std::move(effects.output));
     ++batch.next;
@@ -231,6 +264,26 @@ void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
   batches_.erase(batch.seq);
 }
 
+void ScriptedWorker::HandleTime(Batch& batch, const Item& item) {
+  for (const protocol::ItemWindow& window : item.windows) {
+    const spec::StoreSpec& store = timed->stores[window.store];
+    const Bytes row_key = RowKey(store, *item.key, {window.start_ms, window.end_ms});
+    MaybeBytes value;
+    if (window.session) {
+      std::vector<std::string> merged;
+      for (const auto& [start, end] : window.merged)
+        merged.push_back(batch.known.at({window.store, RowKey(store, *item.key, {start, end})}).value());
+      value = NextSession(merged, item.input.id);
+    } else {
+      value = NextValue(batch.known.at({window.store, row_key}), item.input.id);
+    }
+    batch.known[{window.store, row_key}] = value;
+    batch.writes.push_back({window.store, row_key, value});
+  }
+  if (!item.key) return;
+  for (SetTimer& timer : TimersOf(item.input.id, *item.key)) batch.timers.push_back(std::move(timer));
+}
+
 void ScriptedWorker::SendResult(const Batch& batch, std::optional<protocol::Failure> failure,
                                 std::vector<Event>* events) {
   protocol::Result result;
@@ -242,6 +295,11 @@ void ScriptedWorker::SendResult(const Batch& batch, std::optional<protocol::Fail
                                  [&](const auto& entry) { return entry.first == write.store; });
     if (of_store == result.ops.end()) of_store = result.ops.insert(result.ops.end(), {write.store, {}});
     of_store->second.push_back({write.key, write.value ? protocol::MaybeView(*write.value) : std::nullopt, 0});
+  }
+  for (const SetTimer& timer : batch.timers) {
+    result.timers.push_back({timer.key,
+                             timer.wall ? protocol::TimerClock::kWallClock : protocol::TimerClock::kEventTime,
+                             timer.name, timer.time});
   }
   for (const auto& [key, value] : batch.outputs) {
     protocol::OutputRecord output;

@@ -10,6 +10,7 @@
 
 #include "sidecar/engine/io.h"
 #include "sidecar/engine/testing/scripted_handler.h"
+#include "sidecar/engine/testing/scripted_time.h"
 
 namespace millstream::engine::testing {
 
@@ -37,6 +38,8 @@ class ScriptedWorker {
   void SayNonsense(std::vector<Event>* events);
   // Chance of ending a batch before its last item.
   double stop_early = 0.05;
+  // Set with windows and timers.
+  const spec::StreamProcessorSpec* timed = nullptr;
   // Sometimes an old frame of another life comes again.
   uint64_t last_seq() const { return last_seq_; }
 
@@ -46,6 +49,8 @@ class ScriptedWorker {
     std::optional<std::string> key;
     Input input;
     uint32_t attempt = 1;
+    std::vector<protocol::ItemWindow> windows;
+    std::string due;  // what comes out of a timer or a closing; empty: a record
   };
   struct Batch {
     uint64_t seq = 0;
@@ -62,6 +67,7 @@ class ScriptedWorker {
     std::vector<Write> writes;  // of finished items
     size_t told = 0;            // writes that a GET or SCAN has carried already
     std::vector<std::pair<MaybeBytes, std::string>> outputs;
+    std::vector<SetTimer> timers;
   };
 
   void HandleFrame(const std::string& frame, std::vector<Event>* events);
@@ -69,6 +75,7 @@ class ScriptedWorker {
   void Advance(Batch& batch, std::vector<Event>* events);
   // False: an answer has to come first.
   bool Gather(Batch& batch, const Item& item, Reads* reads, std::vector<Event>* events);
+  void HandleTime(Batch& batch, const Item& item);
   void SendGet(Batch& batch, uint32_t store, const std::string& key, std::vector<Event>* events);
   void SendScan(Batch& batch, const Wants& wants, std::vector<Event>* events);
   void SendResult(const Batch& batch, std::optional<protocol::Failure> failure, std::vector<Event>* events);

@@ -27,6 +27,7 @@ EngineOptions WorldEngineOptions(const WorldOptions& options) {
   }
   spec.stores.push_back({.name = "totals", .backend = {}, .changelog = {true, "g-totals-changelog", {}}});
   spec.stores.push_back({.name = "index", .backend = {}, .changelog = {true, "g-index-changelog", {}}});
+  if (options.timed) AddTimedStores(&spec);
   spec.outputs.push_back({.name = "out", .topic = "out", .create = std::nullopt, .partitioner = {}});
   spec.transaction.max_bytes = options.transaction_bytes;
   spec.batch.max_records = 6;
@@ -87,6 +88,7 @@ ScriptedWorld::ScriptedWorld(const WorldOptions& options) : options_(options) {
     std::optional<std::string> key;
     if (scene_.Pick(20) != 0) {
       key = StrCat(input.side == 0 ? "k" : "r", scene_.Pick(static_cast<size_t>(options.keys)));
+      if (options.timed) StrAppend(&*key, "@", task);
     }
     records.emplace_back(std::move(key), input);
   }
@@ -154,7 +156,7 @@ void ScriptedWorld::ProduceTo(const TopicPartition& partition, Source& source) {
     log::OutgoingRecord record{partition, 0, std::nullopt, "never to be seen", {}};
     if (!source.open || !source.doomed) {
       const auto& [key, input] = source.records[source.produced++];
-      record = {partition, input.id, key, input.Encode(), {}};
+      record = {partition, options_.timed ? TimeOf(input.id) : input.id, key, input.Encode(), {}};
     }
     Offset offset;
     if (source.open) {
@@ -247,12 +249,23 @@ void ScriptedWorld::Faults() {
   if (scene_.Chance(0.001) && !rebalancing_ && seats_.size() > 1) StartRebalance();
 }
 
+// Everything that the records make due has come. Looked at now and then: it costs.
+bool ScriptedWorld::TimeIsUp() {
+  if (time_is_up_ || steps_ % 100 != 0) return time_is_up_;
+  for (int task = 0; task < options_.partitions; ++task) {
+    std::set<int64_t> late;
+    if (!VerifyTime(TaskId(task), ModelOfTime(TaskId(task), &late)).empty()) return false;
+  }
+  return time_is_up_ = true;
+}
+
 // All records committed; then every member drains, and that is the end.
 bool ScriptedWorld::Finished() const {
   if (!scene_.calm) return false;
   auto* self = const_cast<ScriptedWorld*>(this);
   if (!draining_) {
     if (rebalancing_) return false;
+    if (options_.timed && !self->TimeIsUp()) return false;
     for (const auto& [partition, source] : sources_) {  // R8: control records at the end included
       const auto committed = scene_.log.Committed(partition);
       const Offset end = scene_.log.EndOffset(partition, log::Isolation::kReadUncommitted);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sidecar/engine/testing/scripted_member.h"
+#include "sidecar/engine/testing/scripted_time.h"
 
 namespace millstream::engine::testing {
 
@@ -26,6 +27,7 @@ struct WorldOptions {
   int inputs = 1;     // or 2
   int records = 150;  // over all partitions
   int keys = 5;
+  bool timed = false;       // windows, sessions and timers; with one input
   bool bad_records = true;  // records that fail, crash, exceed limits; not with kStop, which they would end
   FaultRates faults;
   EngineOptions::Mutation mutation = EngineOptions::Mutation::kNone;
@@ -76,8 +78,12 @@ class ScriptedWorld {
   void Faults();
   void PassTime(bool idle);
   bool Finished() const;
+  bool TimeIsUp();
   std::string Verify();
   std::string VerifyTask(TaskId task);
+  TimedModel ModelOfTime(TaskId task, std::set<int64_t>* late) const;
+  std::string VerifyTime(TaskId task, const TimedModel& model) const;
+  std::map<Bytes, Bytes> Replay(TaskId task, size_t store) const;
   Model::Stores Restored(TaskId task, const ScriptedDisk::Contents& disk) const;
   std::string CheckOutputs(TaskId task, const std::map<int64_t, std::string>& expected, std::vector<int64_t>* order);
 
@@ -105,7 +111,7 @@ class ScriptedWorld {
   std::map<TopicPartition, Source> sources_;
   uint64_t steps_ = 0;
   Totals totals_;
-  bool draining_ = false;
+  bool draining_ = false, time_is_up_ = false;
 };
 
 // The spec and options of the world's processor: two stores ("totals" prefetched, "index" not), one output.
