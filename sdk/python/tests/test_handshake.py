@@ -68,11 +68,11 @@ def test_program_and_manifest_must_fit(sidecar, handlers, fields, words):
     assert after[0][0] == ERROR and words[0] in after[0][2]
 
 
-def test_window_stores_are_refused_by_name(sidecar):
+def test_stores_of_an_unknown_type_are_refused_by_name(sidecar):
     fields = welcome()
-    fields["stores"][0]["type"] = "Window"
+    fields["stores"][0]["type"] = "Graph"
     error, _ = refused(sidecar, app_with("in"), [WELCOME, fields])
-    assert "store 's' has type Window: not supported yet" in str(error)
+    assert "store 's' has type Graph: not supported yet" in str(error)
 
 
 def test_codecs_of_undeclared_stores_and_outputs(sidecar):

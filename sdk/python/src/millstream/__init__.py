@@ -20,10 +20,11 @@ from .errors import (
 )
 from .record import Record
 from .state import AsyncStore, AsyncTable, Store, Table
+from .timing import AsyncSession, AsyncWindow, Session, Timer, Timers, Window
 from .version import VERSION as __version__
 
 __all__ = [
-    "App", "AsyncContext", "AsyncStore", "AsyncTable", "BYTES", "Codec", "ConfigError", "Context", "DecodeError", "INT", "JSON",
-    "MillstreamError", "NoKeyError", "NoSidecarError", "OutputError", "Record", "RejectRecord", "STR",
-    "StateDecodeError", "Store", "Table", "UndeclaredError", "__version__",
+    "App", "AsyncContext", "AsyncSession", "AsyncStore", "AsyncTable", "AsyncWindow", "BYTES", "Codec", "ConfigError", "Context",
+    "DecodeError", "INT", "JSON", "MillstreamError", "NoKeyError", "NoSidecarError", "OutputError", "Record", "RejectRecord",
+    "STR", "Session", "StateDecodeError", "Store", "Table", "Timer", "Timers", "UndeclaredError", "Window", "__version__",
 ]

@@ -14,7 +14,7 @@ from . import channel, processes
 from .codecs import JSON, STR, CodecLike, resolve
 from .errors import ConfigError, MillstreamError
 from .hooks import Hooks
-from .schema import Declarations, Handler, PortCodecs, listed
+from .schema import Declarations, DueHandler, Handler, PortCodecs, listed
 from .worker import STOP_VARIABLE, Worker, managed
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -110,9 +110,42 @@ class App:
         setattr(self._declared.hooks, name, function)
         return function
 
-    def store(self, name: str, *, key: Optional[CodecLike] = None, value: Optional[CodecLike] = None) -> None:
-        """Declares the codecs of a store. Stores with the default codecs need no declaration."""
-        self._declared.stores[name] = self._codecs(key, value)
+    def on_timer(self, name: str, *, key: Optional[CodecLike] = None) -> Callable[[F], F]:
+        """Makes a function ``(ctx, timer)``, plain or async, the handler of timers of that name (``ctx.timers.set``)."""
+        return self._on_due("on_timer", self._declared.timers, name, key)
+
+    def on_close(self, store: str) -> Callable[[F], F]:
+        """Makes a function ``(ctx, window)``, plain or async, the handler of closing windows of a store (``emit: Final``).
+
+        It is called once per window, in committed effect, when event time has passed its end and grace.
+        """
+        return self._on_due("on_close", self._declared.closings, store, None)
+
+    def _on_due(self, what: str, handlers: "dict[str, DueHandler]", name: str, key: Optional[CodecLike]) -> Callable[[F], F]:
+        if callable(name):
+            raise TypeError(f'@app.{what} needs a name: @app.{what}("...")')
+        codecs = self._codecs(key, None)
+
+        def register(function: F) -> F:
+            if not callable(function):
+                raise TypeError(f'@app.{what}("{name}") decorates a function, not {function!r}')
+            if name in handlers:
+                raise ConfigError(f"@app.{what}({name!r}) is there twice")
+            handlers[name] = DueHandler(function, _is_async(function), codecs.key)
+            return function
+
+        return register
+
+    def store(
+        self, name: str, *, key: Optional[CodecLike] = None, value: Optional[CodecLike] = None,
+        merge: Optional[Callable[[Any, Any], Any]] = None,
+    ) -> None:
+        """Declares the codecs of a store. Stores with the default codecs need no declaration.
+
+        `merge` makes one value of two when a record connects sessions and its handler does not write one itself.
+        """
+        codecs = self._codecs(key, value)
+        self._declared.stores[name] = PortCodecs(codecs.key, codecs.value, merge)
 
     def join(self, name: str, *, key: Optional[CodecLike] = None, value: Optional[CodecLike] = None) -> None:
         """Declares the codecs of a join: those its topic is written with. The defaults need no declaration."""

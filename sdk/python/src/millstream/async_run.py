@@ -18,6 +18,7 @@ from .batch import VOID, Batch, undo
 from .context import AsyncContext, BaseContext, Context
 from .errors import BatchVoided
 from .failures import failure_of
+from .messages import ITEM_RECORD, ITEM_TIMER
 from .record import Record
 
 # A coroutine that ignores its cancellation for longer is left behind; nothing it does counts.
@@ -40,7 +41,7 @@ class AsyncRun:
 
     def __init__(self, batch: Batch, concurrency: int) -> None:
         self._batch = batch
-        self._ports = batch.schema.inputs
+        self._ports = batch.schema.ports
         self._limit = 1 if batch.trace else concurrency
         self._count = len(batch.items)
         self._state = [_PENDING] * self._count
@@ -59,6 +60,7 @@ class AsyncRun:
         self._changed = asyncio.Event()
         self._waiters: List["asyncio.Future[None]"] = []
         batch.logs = [[] for _ in range(self._count)]
+        batch.timer_logs = [[] for _ in range(self._count)]
 
     async def run(self) -> None:
         """Sends the RESULT; raises BatchVoided if the batch no longer counts, or what a handler raises beyond Exception."""
@@ -133,7 +135,13 @@ class AsyncRun:
         ctx._key_index = key_index
         ctx._key = None if key_index is None else batch.keys[key_index]
         ctx._log = batch.logs[index]
-        ctx.record = Record(item, ctx._key, batch.task, port)
+        ctx._timers = batch.timer_logs[index] = []
+        ctx._time = item[3]
+        if item[0] == ITEM_RECORD:
+            ctx.record = Record(item, ctx._key, batch.task, port)
+        else:
+            assert ctx._key is not None
+            ctx.record = batch.due(ctx, item, ctx._key)
         self._contexts[index] = ctx
         self._state[index] = _RUNNING
         if batch.trace:
@@ -143,12 +151,19 @@ class AsyncRun:
     async def _call(self, index: int, port: Any, ctx: Any) -> None:
         error: Optional[BaseException] = None
         try:
-            if port.is_async:
+            item = self._batch.items[index]
+            if item[0] == ITEM_TIMER and self._batch.passed_over(item, ctx._key):
+                pass
+            elif port.is_async:
                 await port.function(ctx, ctx.record)
                 if ctx._deferred:
                     await ctx._barrier()
+                if self._batch.schema.has_sessions:
+                    await ctx._finish()
             else:
                 port.function(ctx, ctx.record)
+                if self._batch.schema.has_sessions:
+                    ctx._finish()
         except BaseException as raised:
             error = raised
         still_counts = self._contexts[index] is ctx
@@ -209,6 +224,8 @@ class AsyncRun:
             undo(self._batch.logs[later])
             ctx._log = _Dead()
             ctx._outputs = _Dead()
+            ctx._timers = _Dead()
+            self._batch.timer_logs[later] = []
             self._contexts[later] = None
             self._state[later] = _PENDING
             self._barriers.discard(later)
@@ -250,12 +267,14 @@ class AsyncRun:
         """All items before `_failed` are done and none after it counts; cut where the RESULT would not fit."""
         done, staged = 0, 0
         outputs: List[Any] = []
+        timers: List[Any] = []
         for counted in self._contexts[: self._failed]:
             assert counted is not None
             staged += counted._staged
             if staged > self._batch.result_budget:
                 break
             outputs.extend(counted._outputs)
+            timers.extend(counted._timers)
             done += 1
         for index in range(self._failed - 1, done - 1, -1):
             undo(self._batch.logs[index])
@@ -263,4 +282,4 @@ class AsyncRun:
         if self._error is not None and done == self._failed:
             failure = failure_of(self._error)
             self._batch.error = self._error
-        self._batch.send_result(done, failure, outputs)
+        self._batch.send_result(done, failure, outputs, timers)

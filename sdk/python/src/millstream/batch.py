@@ -11,10 +11,13 @@ from typing import Any, Dict, Final, List, Optional, Protocol, Tuple
 from .context import Context
 from .errors import BatchVoided, MillstreamError, OutputError, ProtocolError
 from .failures import failure_of
-from .messages import DEFAULT_FRAME_CAP, FLAG_TRACE, ITEM_RECORD, NOT_PREFETCHED, as_bytes, result_frame
+from .messages import (
+    DEFAULT_FRAME_CAP, FLAG_TRACE, ITEM_CLOSING, ITEM_RECORD, ITEM_TIMER, NOT_PREFETCHED, as_bytes, result_frame,
+)
 from .record import Record
 from .schema import Schema, StorePort
 from .state import MISSING, StateCells
+from .timing import Timer, row_of
 
 # Signals to a running batch, set by other threads, looked at between items.
 RUN: Final = 0
@@ -61,7 +64,7 @@ class Batch:
 
     __slots__ = (
         "schema", "link", "seq", "task", "trace", "keys", "items", "cells", "cells_by_name", "tables", "hook", "watermark", "signal",
-        "done", "extended", "waiting_since", "finished", "error", "_indexes", "_ops_told", "logs",
+        "done", "extended", "waiting_since", "finished", "error", "_indexes", "_ops_told", "logs", "timer_logs",
     )
 
     def __init__(self, message: List[Any], schema: Schema, link: Link, hook: Optional[str] = None) -> None:
@@ -92,6 +95,8 @@ class Batch:
         self._indexes: Optional[Dict[bytes, int]] = None
         self._ops_told = 0
         self.logs: List[List[Tuple[Any, bytes, Optional[bytes], Any, int]]] = []
+        # Timers set and cancelled, in the items' order.
+        self.timer_logs: List[List[Tuple[bytes, int, str, Optional[int]]]] = []
 
     def _check_items(self) -> None:
         for what, number in (("seq", self.seq), ("task", self.task)):
@@ -99,13 +104,12 @@ class Batch:
                 raise ProtocolError(f"BATCH has {number!r} as {what}")
         inputs = len(self.schema.inputs)
         keys = len(self.keys)
-        for item in self.items:
+        for place, item in enumerate(self.items):
+            if type(item) is list and item and item[0] != ITEM_RECORD:
+                self.items[place] = self._due_item(item)
+                continue
             if type(item) is not list or len(item) < 7:
-                if type(item) is list and item and item[0] != ITEM_RECORD:
-                    raise ProtocolError(f"batch {self.seq} has an item of kind {item[0]!r}, which is not supported yet")
                 raise ProtocolError(f"batch {self.seq} has an item that is no record")
-            if item[0] != ITEM_RECORD:
-                raise ProtocolError(f"batch {self.seq} has an item of kind {item[0]!r}, which is not supported yet")
             port, key = item[1], item[4]
             if type(port) is not int or not 0 <= port < inputs:
                 raise ProtocolError(f"batch {self.seq} names input {port!r}, there are {inputs}")
@@ -116,6 +120,67 @@ class Batch:
             if type(item[5]) not in _BYTES_OR_NONE:
                 raise ProtocolError(f"batch {self.seq} has a record whose value is no bytes: {item[5]!r:.40}")
 
+    def _due_item(self, item: List[Any]) -> List[Any]:
+        """A timer or a closing, shaped as records are: [kind, port, name or store, time, key index, clock or bounds, value,
+        attempt]."""
+        kind = item[0]
+        if kind == ITEM_TIMER and len(item) >= 6:
+            _, key, clock, name, time, attempt = item[:6]
+            if type(name) is bytes:
+                name = name.decode("utf-8", "surrogateescape")
+            if type(name) is not str or type(time) is not int or clock not in (0, 1):
+                raise ProtocolError(f"batch {self.seq} has a timer {name!r:.40} at {time!r}")
+            shaped = [kind, self.schema.timer_port(name).id, name, time, key, clock, None, attempt]
+        elif kind == ITEM_CLOSING and len(item) >= 7:
+            _, store, key, start, end, value, attempt = item[:7]
+            stores = self.schema.stores
+            if type(store) is not int or not 0 <= store < len(stores) or stores[store].type != "Window":
+                raise ProtocolError(f"batch {self.seq} closes a window of store {store!r}")
+            if type(start) is not int or type(end) is not int:
+                raise ProtocolError(f"batch {self.seq} closes a window from {start!r} to {end!r}")
+            port = self.schema.closing_port(stores[store])
+            shaped = [kind, port.id, store, end - 1, key, (start, end), value, attempt]
+        else:
+            raise ProtocolError(f"batch {self.seq} has an item of kind {kind!r}, which is not supported yet")
+        if type(key) is not int or not 0 <= key < len(self.keys):
+            raise ProtocolError(f"batch {self.seq} names key {key!r}, it has {len(self.keys)}")
+        return shaped
+
+    def due(self, ctx: Any, item: List[Any], key: bytes) -> Any:
+        """What the handler of a timer or a closing gets."""
+        port = self.schema.ports[item[1]]
+        if item[0] == ITEM_TIMER:
+            return Timer(item, key, self.task, port)
+        cells = self.cells[item[2]]
+        return ctx._closing(cells, key, *item[5])
+
+    def passed_over(self, item: List[Any], key: bytes) -> bool:
+        """Whether an earlier item of the batch has set or cancelled this timer."""
+        return any(
+            entry[:3] == (key, item[5], item[2]) for log in self.timer_logs for entry in log
+        )
+
+    def _windowed_cells(self, port: StorePort, state: Any) -> StateCells:
+        """Of windows and sessions come the rows that exist; a window that an item names and that is not there is absent."""
+        cells = StateCells(port, None)
+        fetched: Dict[bytes, Any] = cells.fetched
+        for item in self.items:
+            if item[0] == ITEM_CLOSING and item[2] == port.id:
+                fetched[row_of(port, self.keys[item[4]], *item[5])] = item[6]
+            if item[0] != ITEM_RECORD or len(item) < 9 or item[4] is None:
+                continue
+            for window in item[8] or ():
+                if window[0] == port.id and port.type == "Window":
+                    fetched[row_of(port, self.keys[item[4]], window[1], window[2])] = None
+        for key, rows in zip(self.keys, state or ()):
+            if type(rows) is not list:
+                raise ProtocolError(f"batch {self.seq}: the state of store {port.name!r} is no list of windows")
+            for start, end, value, *_ in rows:
+                fetched[row_of(port, key, start, end)] = value
+        for row in [row for row, value in fetched.items() if value is NOT_PREFETCHED]:
+            del fetched[row]
+        return cells
+
     def _make_cells(self, state: Dict[int, List[Any]]) -> List[StateCells]:
         stores = self.schema.readable
         for id, values in state.items():
@@ -123,10 +188,15 @@ class Batch:
                 raise ProtocolError(f"batch {self.seq} has state of store {id!r}, there are {len(stores)}")
             if type(values) is not list or len(values) != len(self.keys):
                 raise ProtocolError(f"batch {self.seq}: the state of store {stores[id].name!r} is not aligned with its keys")
+            if stores[id].type != "KeyValue":
+                continue
             for value in values:
                 if type(value) not in _BYTES_OR_NONE and value is not NOT_PREFETCHED:
                     raise ProtocolError(f"batch {self.seq}: store {stores[id].name!r} has a value that is no bytes: {value!r:.40}")
-        return [StateCells(port, state.get(port.id)) for port in stores]
+        return [
+            StateCells(port, state.get(port.id)) if port.type == "KeyValue" else self._windowed_cells(port, state.get(port.id))
+            for port in stores
+        ]
 
     def key_index(self, key: bytes) -> Optional[int]:
         """The place of a key among the batch's keys, None if it is none of them."""
@@ -190,9 +260,12 @@ class Batch:
         """Bytes of effects that fit one RESULT."""
         return min(self.schema.limits.frame, DEFAULT_FRAME_CAP) - _RESULT_RESERVE
 
-    def send_result(self, done: int, failure: Optional[Dict[str, Any]], outputs: List[Tuple[Any, ...]]) -> None:
+    def send_result(
+        self, done: int, failure: Optional[Dict[str, Any]], outputs: List[Tuple[Any, ...]],
+        timers: Optional[List[Tuple[Any, ...]]] = None,
+    ) -> None:
         ops = {cells.port.id: list(cells.writes.items()) for cells in self.cells if cells.writes}
-        self.link.result(self, result_frame(self.seq, done, failure, ops, outputs))
+        self.link.result(self, result_frame(self.seq, done, failure, ops, outputs, timers))
 
     def too_large(self, staged: int) -> OutputError:
         return OutputError(
@@ -228,7 +301,10 @@ def run_plain(batch: Batch) -> None:
     ctx = Context(batch)
     log, outputs = ctx._log, ctx._outputs
     batch.logs.append(log)
-    keys, ports, task, budget = batch.keys, batch.schema.inputs, batch.task, batch.result_budget
+    timers = ctx._timers
+    batch.timer_logs.append(timers)
+    keys, ports, task, budget = batch.keys, batch.schema.ports, batch.task, batch.result_budget
+    has_sessions = batch.schema.has_sessions
     failure = None
     for index, item in enumerate(batch.items):
         if batch.signal:
@@ -244,23 +320,37 @@ def run_plain(batch: Batch) -> None:
         ctx._index = index
         ctx._key = key
         ctx._key_index = key_index
-        ctx.record = record = Record(item, key, task, port)
-        writes_before, outputs_before, staged_before = len(log), len(outputs), ctx._staged
+        ctx._time = item[3]
+        if item[0] == ITEM_RECORD:
+            ctx.record = record = Record(item, key, task, port)
+        else:
+            assert key is not None
+            if item[0] == ITEM_TIMER and batch.passed_over(item, key):
+                batch.done = index + 1
+                continue
+            record = batch.due(ctx, item, key)
+            ctx.record = record
+        writes_before, outputs_before, staged_before, timers_before = len(log), len(outputs), ctx._staged, len(timers)
         try:
             port.function(ctx, record)
+            if has_sessions:
+                ctx._finish()
             if ctx._staged > budget:
                 if ctx._staged - staged_before > budget:
                     raise batch.too_large(ctx._staged - staged_before)
                 undo(log, writes_before)
                 del outputs[outputs_before:]
+                del timers[timers_before:]
                 break
         except Exception as error:
             undo(log, writes_before)
             del outputs[outputs_before:]
+            del timers[timers_before:]
+            ctx._sessions.clear()
             failure = failure_of(error)
             batch.error = error
             break
         batch.done = index + 1
     if batch.signal == VOID:
         raise BatchVoided
-    batch.send_result(batch.done, failure, outputs)
+    batch.send_result(batch.done, failure, outputs, timers)

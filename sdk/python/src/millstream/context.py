@@ -13,7 +13,8 @@ from . import messages
 from .errors import OutputError, UndeclaredError
 from .record import Record
 from .schema import OutputPort, did_you_mean, listed
-from .state import AsyncStore, AsyncTable, StateCells, Store, Table
+from .state import AsyncStore, AsyncTable, Writable, StateCells, Store, Table
+from .timing import AsyncSession, AsyncWindow, Session, Timers, Window
 
 if TYPE_CHECKING:
     from .batch import Batch
@@ -32,10 +33,11 @@ class BaseContext:
     """What both kinds share."""
 
     __slots__ = (
-        "record", "_batch", "_index", "_key", "_key_index", "_log", "_outputs", "_staged", "_ports", "_stores",
-        "_tables", "_min_timestamp", "_max_timestamp",
+        "record", "timers", "_timers", "_time", "_batch", "_index", "_key", "_key_index", "_log", "_outputs", "_staged",
+        "_ports", "_stores", "_tables", "_min_timestamp", "_max_timestamp",
     )
-    record: Record
+    # What the handler was called with: a record, a timer, or a window that closes.
+    record: Any
 
     def __init__(self, batch: "Batch") -> None:
         schema = batch.schema
@@ -46,6 +48,9 @@ class BaseContext:
         # (cells, key, new value, value before or MISSING, item index) of every write, to undo and to tell the sidecar.
         self._log: List[Tuple[Any, bytes, Optional[bytes], Any, int]] = []
         self._outputs: List[Tuple[Any, ...]] = []
+        self._timers: List[Tuple[bytes, int, str, Optional[int]]] = []
+        self.timers = Timers(self)
+        self._time = 0  # default timestamp of outputs
         self._staged = 0  # bytes of what is in _log and _outputs
         self._ports = schema.outputs_by_name
         self._tables: Dict[Tuple[str, str], Any] = {}
@@ -119,10 +124,10 @@ class BaseContext:
         time: Optional[int]
         if timestamp is None:
             # The record's own; where that is outside the limits the sidecar's clock.
-            own: int = self.record._item[3]
+            own = self._time
             time = own if self._min_timestamp <= own <= self._max_timestamp else None
         else:
-            time = self._checked_timestamp(port, timestamp)
+            time = self._checked_time(f"output {port.name!r}", timestamp)
         raw_headers = None
         if headers is not None:
             raw_headers = encode_headers(f"output {port.name!r}", headers)
@@ -173,19 +178,40 @@ class BaseContext:
             f"Add it under spec.{what}s to use it"
         )
 
-    def _checked_timestamp(self, port: OutputPort, timestamp: Timestamp) -> int:
+    def _windowed(self, store: str, kind: str) -> Any:
+        """The cells of a store of that type."""
+        cells = self._batch.cells_by_name.get(store)
+        if cells is None:
+            self._undeclared("store", store, self._batch.cells_by_name)
+        if cells.port.type != kind:
+            how = {"Window": "ctx.windows", "Session": "ctx.session", "KeyValue": "ctx.state"}[cells.port.type]
+            raise UndeclaredError(f"store {store!r} has type {cells.port.type}: use {how}({store!r})")
+        return cells
+
+    def _own_key(self, cells: Any) -> bytes:
+        if self._key is None:
+            raise Writable(self, cells)._no_key()
+        return self._key
+
+    def _item_windows(self, cells: Any) -> List[List[Any]]:
+        """What the item says of its windows in that store."""
+        item = self._batch.items[self._index]
+        windows = item[8] if item[0] == messages.ITEM_RECORD and len(item) > 8 else None
+        return [window for window in windows or () if window[0] == cells.port.id]
+
+    def _checked_time(self, whose: str, timestamp: Timestamp) -> int:
         if isinstance(timestamp, datetime.datetime):
             if timestamp.tzinfo is None:
-                raise OutputError(f"output {port.name!r}: timestamp {timestamp} has no time zone")
+                raise OutputError(f"{whose}: timestamp {timestamp} has no time zone")
             timestamp = round(timestamp.timestamp() * 1000)
         if type(timestamp) is not int:
             raise OutputError(
-                f"output {port.name!r}: a timestamp is milliseconds since 1970 as int, or an aware datetime; "
+                f"{whose}: a timestamp is milliseconds since 1970 as int, or an aware datetime; "
                 f"got {timestamp!r}"
             )
         if not self._min_timestamp <= timestamp <= self._max_timestamp:
             raise OutputError(
-                f"output {port.name!r}: timestamp {timestamp} is outside {self._min_timestamp} to {self._max_timestamp}"
+                f"{whose}: timestamp {timestamp} is outside {self._min_timestamp} to {self._max_timestamp}"
             )
         return timestamp
 
@@ -203,18 +229,55 @@ class BaseContext:
 class Context(BaseContext):
     """The context of a plain handler."""
 
-    __slots__ = ()
+    __slots__ = ("_sessions",)
 
     def __init__(self, batch: "Batch") -> None:
         super().__init__(batch)
-        self._stores: Dict[str, Store] = {cells.port.name: Store(self, cells) for cells in batch.cells}
+        self._stores: Dict[str, Store] = {
+            cells.port.name: Store(self, cells) for cells in batch.cells if cells.port.type == "KeyValue"
+        }
+        self._sessions: Dict[str, Session] = {}  # of the record
 
     def state(self, store: str) -> Store:
         """The handle on a store declared in the manifest. Raises UndeclaredError."""
         try:
             return self._stores[store]
         except KeyError:
-            self._undeclared("store", store, self._stores)
+            self._windowed(store, "KeyValue")
+            raise AssertionError("unreachable") from None
+
+    def windows(self, store: str) -> List[Window]:
+        """The open windows of the record in a store of type Window, by start; none if the record is late for all of them."""
+        cells = self._windowed(store, "Window")
+        return [Window(Store(self, cells), self._own_key(cells), w[1], w[2]) for w in self._item_windows(cells)]
+
+    def window(self, store: str, start: int) -> Window:
+        """The window of the record's key that begins at `start`, open or not, as long as it is kept."""
+        cells = self._windowed(store, "Window")
+        return Window(Store(self, cells), self._own_key(cells), start, start + cells.port.size)
+
+    def session(self, store: str) -> Optional[Session]:
+        """The session of the record in a store of type Session; None if the record is late."""
+        known = self._sessions.get(store)
+        if known is not None:
+            return known
+        cells = self._windowed(store, "Session")
+        for w in self._item_windows(cells):
+            session = self._sessions[store] = Session(Store(self, cells), self._own_key(cells), w[1], w[2], w[3])
+            return session
+        return None
+
+    def _closing(self, cells: Any, key: bytes, start: int, end: int) -> Window:
+        return Window(Store(self, cells), key, start, end)
+
+    def _finish(self) -> None:
+        """After the handler: sessions that it did not write keep what they had."""
+        for port in self._batch.schema.windowed:
+            if port.type == "Session" and self._key is not None:
+                session = self.session(port.name)
+                if session is not None:
+                    session._finish()
+        self._sessions.clear()
 
     def join(self, name: str) -> Table:
         """As :meth:`BaseContext.join`."""
@@ -231,21 +294,22 @@ class Context(BaseContext):
 class AsyncContext(BaseContext):
     """The context of an async handler: reading state is awaited, everything else is as in :class:`Context`."""
 
-    __slots__ = ("_run", "_deferred")
+    __slots__ = ("_run", "_deferred", "_sessions")
 
     def __init__(self, batch: "Batch") -> None:
         super().__init__(batch)
         self._run: Any = None
         self._deferred: List[Tuple[AsyncStore, bytes, Optional[bytes]]] = []
         self._stores: Dict[str, AsyncStore] = {}
+        self._sessions: Dict[str, AsyncSession] = {}
 
     def state(self, store: str) -> AsyncStore:
         """The handle on a store declared in the manifest. Raises UndeclaredError."""
         handle = self._stores.get(store)
         if handle is None:
             cells = self._batch.cells_by_name.get(store)
-            if cells is None:
-                self._undeclared("store", store, self._batch.cells_by_name)
+            if cells is None or cells.port.type != "KeyValue":
+                cells = self._windowed(store, "KeyValue")
             handle = self._stores[store] = AsyncStore(self, cells)
         return handle
 
@@ -259,6 +323,37 @@ class AsyncContext(BaseContext):
 
     def _new_table(self, cells: StateCells) -> AsyncTable:
         return AsyncTable(self, cells)
+
+    def windows(self, store: str) -> List[AsyncWindow]:
+        """As :meth:`Context.windows`."""
+        cells = self._windowed(store, "Window")
+        return [AsyncWindow(AsyncStore(self, cells), self._own_key(cells), w[1], w[2]) for w in self._item_windows(cells)]
+
+    def window(self, store: str, start: int) -> AsyncWindow:
+        """As :meth:`Context.window`."""
+        cells = self._windowed(store, "Window")
+        return AsyncWindow(AsyncStore(self, cells), self._own_key(cells), start, start + cells.port.size)
+
+    def session(self, store: str) -> Optional[AsyncSession]:
+        """As :meth:`Context.session`."""
+        known = self._sessions.get(store)
+        if known is not None:
+            return known
+        cells = self._windowed(store, "Session")
+        for w in self._item_windows(cells):
+            session = self._sessions[store] = AsyncSession(AsyncStore(self, cells), self._own_key(cells), w[1], w[2], w[3])
+            return session
+        return None
+
+    def _closing(self, cells: Any, key: bytes, start: int, end: int) -> AsyncWindow:
+        return AsyncWindow(AsyncStore(self, cells), key, start, end)
+
+    async def _finish(self) -> None:
+        for port in self._batch.schema.windowed:
+            if port.type == "Session" and self._key is not None:
+                session = self.session(port.name)
+                if session is not None:
+                    await session._finish()
 
     def _touch_foreign(self) -> None:
         self._run.touch_foreign(self._index)

@@ -66,6 +66,7 @@ def _context(batch: Batch, is_async: bool) -> BaseContext:
     else:
         ctx = Context(batch)
     ctx.record = _NoRecord(batch.hook or "", batch.task)
+    ctx._time = ctx.record._item[3]
     batch.logs.append(ctx._log)
     return ctx  # type: ignore[no-any-return]
 
@@ -76,12 +77,13 @@ def _finish(batch: Batch, ctx: BaseContext, error: Optional[Exception]) -> None:
     if error is not None:
         undo(ctx._log)
         ctx._outputs.clear()
+        ctx._timers.clear()
         batch.error = error
     elif batch.hook == FINALIZE_HOOK:
         batch.link.gathered(batch.task).clear()
     if batch.signal == VOID:
         raise BatchVoided
-    batch.send_result(0, None if error is None else failure_of(error), ctx._outputs)
+    batch.send_result(0, None if error is None else failure_of(error), ctx._outputs, list(ctx._timers))
 
 
 def run_hook(batch: Batch, hooks: Hooks) -> None:

@@ -22,6 +22,10 @@ class Names:
     stores: List[str] = field(default_factory=list)
     joins: Dict[str, str] = field(default_factory=dict)
     lookups: Dict[str, str] = field(default_factory=dict)
+    store_specs: Dict[str, Mapping[str, Any]] = field(default_factory=dict)  # as the manifest has them
+    lateness: Dict[str, Any] = field(default_factory=dict)  # per input
+    timers: bool = False
+    late_policy: str = "Drop"
 
 
 def names_of(manifest: ManifestLike, processor: Optional[str] = None) -> Names:
@@ -42,6 +46,9 @@ def names_of(manifest: ManifestLike, processor: Optional[str] = None) -> Names:
         _name(document), _topics(spec.get("inputs")), _topics(spec.get("outputs")),
         [store["name"] for store in spec.get("stores") or ()],
         _topics(spec.get("joins")), _topics(spec.get("lookups")),
+        {store["name"]: store for store in spec.get("stores") or ()},
+        {str(entry.get("name") or entry["topic"]): entry.get("lateness") for entry in spec.get("inputs") or ()},
+        spec.get("timers") is not None, str(spec.get("latePolicy") or "Drop"),
     )
     if spec.get("loop") is not None:
         names.inputs["loop"] = names.outputs["loop"] = f"{names.processor}-loop"

@@ -63,6 +63,8 @@ _MIN_FIELDS: Final = {
 
 FLAG_TRACE: Final = 1
 ITEM_RECORD: Final = 0
+ITEM_TIMER: Final = 1
+ITEM_CLOSING: Final = 2
 NOT_PREFETCHED_EXT: Final = 1
 
 
@@ -163,8 +165,9 @@ def scan_frame(
     return frame if cursor is None else [*frame, cursor]
 
 
-def result_frame(seq: int, done: int, failure: Any, ops: Any, outputs: Any) -> List[Any]:
-    return [RESULT, seq, done, failure, ops, outputs]
+def result_frame(seq: int, done: int, failure: Any, ops: Any, outputs: Any, timers: Any = None) -> List[Any]:
+    frame = [RESULT, seq, done, failure, ops, outputs]
+    return [*frame, timers] if timers else frame
 
 
 def as_bytes(data: Any) -> bytes:

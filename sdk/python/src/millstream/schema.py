@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, Final, Iterable, List, Mapping, Optional, Sequence
 
 from .codecs import Codec
-from .errors import ConfigError, ProtocolError
+from .errors import ConfigError, ProtocolError, UndeclaredError
 from .messages import DEFAULT_FRAME_CAP, HELLO_FRAME_CAP, MAX_FRAME_CAP, MAX_VERSION, MIN_VERSION
 
 # The reserved name of the input and the output of a processor's own loop.
@@ -36,6 +36,16 @@ class PortCodecs:
 
     key: Codec
     value: Codec
+    merge: Optional[Callable[[Any, Any], Any]] = None  # of sessions
+
+
+@dataclass(frozen=True)
+class DueHandler:
+    """A registered function for timers of one name, or for the closing windows of one store."""
+
+    function: Callable[..., Any]
+    is_async: bool
+    key: Codec
 
 
 class InputPort:
@@ -56,18 +66,39 @@ class InputPort:
 class StorePort:
     """Something to read from: a store, or a join or lookup, which are read-only. One id space for all."""
 
-    __slots__ = ("kind", "id", "name", "key", "value", "max_value_bytes", "prefetched")
+    __slots__ = (
+        "kind", "id", "name", "key", "value", "max_value_bytes", "prefetched", "type", "size", "final", "merge",
+    )
 
     def __init__(
-        self, kind: str, id: int, name: str, codecs: PortCodecs, max_value_bytes: int, prefetched: bool
+        self, kind: str, id: int, name: str, codecs: PortCodecs, max_value_bytes: int, prefetched: bool,
+        type: str = "KeyValue", window: Optional[Mapping[str, Any]] = None,
     ) -> None:
         self.kind = kind
+        self.type = type
+        self.size = int(window["size"]) if window else 0
+        self.final = bool(window and window.get("final"))
+        self.merge = codecs.merge
         self.id = id
         self.name = name
         self.key = codecs.key
         self.value = codecs.value
         self.max_value_bytes = max_value_bytes
         self.prefetched = prefetched
+
+
+class DuePort:
+    """Where timers of one name, or closing windows of one store, go. In one list with the inputs, behind them."""
+
+    __slots__ = ("id", "name", "function", "is_async", "key", "store")
+
+    def __init__(self, id: int, name: str, handler: DueHandler, store: Optional[StorePort]) -> None:
+        self.id = id
+        self.name = name
+        self.function = handler.function
+        self.is_async = handler.is_async
+        self.key = handler.key
+        self.store = store
 
 
 class OutputPort:
@@ -103,13 +134,15 @@ class Declarations:
         self.joins: Dict[str, PortCodecs] = {}
         self.lookups: Dict[str, PortCodecs] = {}
         self.outputs: Dict[str, PortCodecs] = {}
+        self.timers: Dict[str, DueHandler] = {}
+        self.closings: Dict[str, DueHandler] = {}
         self.hooks: Any = None  # hooks.Hooks; None: the program has none
 
     @property
     def any_async(self) -> bool:
         hooks = [] if self.hooks is None else [self.hooks.begin, self.hooks.finalize]
-        return any(handler.is_async for handler in self.handlers.values()) or any(
-            inspect.iscoroutinefunction(hook) for hook in hooks)
+        handlers: List[Any] = [*self.handlers.values(), *self.timers.values(), *self.closings.values()]
+        return any(handler.is_async for handler in handlers) or any(inspect.iscoroutinefunction(hook) for hook in hooks)
 
     @property
     def capabilities(self) -> List[str]:
@@ -128,6 +161,8 @@ class Schema:
         stores: List[StorePort],
         tables: List[StorePort],
         limits: Limits,
+        declared: Declarations,
+        timers: bool = False,
     ) -> None:
         self.processor = processor
         self.session = session
@@ -140,6 +175,34 @@ class Schema:
         self.stores_by_name = {port.name: port for port in stores}
         self.joins_by_name = {port.name: port for port in tables if port.kind == "join"}
         self.lookups_by_name = {port.name: port for port in tables if port.kind == "lookup"}
+        self.timers = timers
+        self.default_key = declared.defaults.key
+        self.windowed = [port for port in stores if port.type != "KeyValue"]
+        self.has_sessions = any(port.type == "Session" for port in stores)
+        # What items go to: inputs by their id, then what becomes due.
+        self.ports: List[Any] = list(inputs)
+        self.timer_ports: Dict[str, DuePort] = {}
+        for name, handler in declared.timers.items():
+            self._add_due(self.timer_ports, name, handler, None)
+        self.closing_ports: Dict[str, DuePort] = {}
+        for name, handler in declared.closings.items():
+            self._add_due(self.closing_ports, name, handler, self.stores_by_name[name])
+
+    def timer_port(self, name: str) -> DuePort:
+        """Where a timer goes: one that nobody handles fails."""
+        port = self.timer_ports.get(name)
+        return port or self._add_due(self.timer_ports, name, DueHandler(_no_timer(name), False, self.default_key), None)
+
+    def closing_port(self, store: StorePort) -> DuePort:
+        """The same for a window that closes."""
+        port = self.closing_ports.get(store.name)
+        handler = DueHandler(_no_closing(store.name), False, store.key)
+        return port or self._add_due(self.closing_ports, store.name, handler, store)
+
+    def _add_due(self, ports: Dict[str, DuePort], name: str, handler: DueHandler, store: Optional[StorePort]) -> DuePort:
+        port = ports[name] = DuePort(len(self.ports), name, handler, store)
+        self.ports.append(port)
+        return port
 
     @classmethod
     def from_welcome(cls, welcome: Any, declared: Declarations) -> "Schema":
@@ -172,6 +235,7 @@ class Schema:
         joins, lookups = welcome.get("joins") or [], welcome.get("lookups") or []
         check_names(declared, *([entry["name"] for entry in entries] for entries in (
             welcome["inputs"], welcome["stores"], joins, lookups, welcome["outputs"])))
+        check_due(declared, welcome)
         inputs = [
             InputPort(id, entry["name"], entry.get("topic", entry["name"]), declared.handlers[entry["name"]])
             for id, entry in enumerate(welcome["inputs"])
@@ -183,7 +247,8 @@ class Schema:
         ]
         stores = [
             StorePort("store", id, entry["name"], declared.stores.get(entry["name"], declared.defaults),
-                      int(entry.get("max_value_bytes") or frame), bool(entry.get("prefetched", True)))
+                      int(entry.get("max_value_bytes") or frame), bool(entry.get("prefetched", True)),
+                      entry.get("type", "KeyValue"), entry.get("window"))
             for id, entry in enumerate(welcome["stores"])
         ]
         tables = [
@@ -195,14 +260,15 @@ class Schema:
                       declared.lookups.get(entry["name"], declared.defaults), frame, False)
             for at, entry in enumerate(lookups)
         ]
-        return cls(str(welcome.get("processor", "")), int(welcome["session"]), inputs, outputs, stores, tables, limits)
+        return cls(str(welcome.get("processor", "")), int(welcome["session"]), inputs, outputs, stores, tables, limits,
+                   declared, bool(welcome.get("timers")))
 
 
 def refuse_unbuilt(welcome: Mapping[str, Any]) -> None:
     """Names what this version cannot do yet, instead of ignoring it."""
     for store in welcome.get("stores", ()):
         kind = store.get("type", "KeyValue")
-        if kind != "KeyValue":
+        if kind not in ("KeyValue", "Window", "Session"):
             raise ConfigError(f"store {store.get('name')!r} has type {kind}: not supported yet by the Python SDK")
 
 
@@ -232,6 +298,41 @@ def check_names(
                 raise ConfigError(
                     f"app.{what}({name!r}): no such {what} in the manifest; {what}s: {listed(of_manifest)}"
                 )
+
+
+def check_due(declared: Declarations, welcome: Mapping[str, Any]) -> None:
+    """Raises ConfigError if handlers of timers and closing windows do not fit the manifest."""
+    if declared.timers and not welcome.get("timers"):
+        raise ConfigError(
+            f"the program handles timers ({listed(declared.timers)}), and the manifest has none; add timers: {{}} under spec"
+        )
+    final = [s["name"] for s in welcome["stores"] if (s.get("window") or {}).get("final")]
+    for name in declared.closings:
+        if name not in final:
+            raise ConfigError(
+                f'@app.on_close("{name}"): no store of that name gives its windows when they close; set emit: Final in its '
+                f"window. Stores that do: {listed(final)}"
+            )
+    for name in final:
+        if name not in declared.closings:
+            raise ConfigError(
+                f"store {name!r} gives its windows when they close (emit: Final), and the program does not take them; add\n"
+                f'  @app.on_close("{name}")\n  def closed(ctx, window): ...'
+            )
+
+
+def _no_timer(name: str) -> Callable[..., Any]:
+    def fail(ctx: Any, timer: Any) -> None:
+        raise UndeclaredError(f'timer {name!r} is due and nobody handles it; add @app.on_timer("{name}")')
+
+    return fail
+
+
+def _no_closing(store: str) -> Callable[..., Any]:
+    def fail(ctx: Any, window: Any) -> None:
+        raise UndeclaredError(f'a window of store {store!r} closes and nobody handles it; add @app.on_close("{store}")')
+
+    return fail
 
 
 def listed(names: Iterable[str]) -> str:

@@ -13,7 +13,9 @@
         assert [o.value for o in kit.outputs("customer-totals")] == [{"spent": 3}, {"spent": 7}]
 
 The records go through the same code as in production, as frames of the worker protocol: codecs, limits, the prefix rule,
-reads of own writes. What it does not imitate: retries with backoff, partitions (a kit is one task), and the log itself.
+reads of own writes, windows, sessions, timers. Event time is that of the records fed; timers of the wall clock follow
+:meth:`TestKit.advance`. What becomes due is delivered before feed() returns. What it does not imitate: retries with backoff,
+partitions (a kit is one task), `timestamps.maxAhead`, and the log itself.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import asyncio
 import os
 import sys
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import msgpack
 
@@ -36,9 +38,12 @@ from .errors import ConfigError, MillstreamError
 from .hooks import Hooks, run_hook, run_hook_async
 from .manifest import ManifestLike, Names, names_of
 from .schema import LOOP, OutputPort, Schema, StorePort, listed
+from .testing_time import KitTime, StoreRules, milliseconds
 
 __all__ = ["FailedRecord", "Fed", "OutputRecord", "RecordFailed", "StateView", "TestKit"]
 
+# Rounds of timers that make timers due.
+_MOST_DUE = 10_000
 _START = 1_700_000_000_000
 _MAX_VALUE = 1 << 20
 # A loop that is still not empty after so many batches is taken for an endless one.
@@ -134,8 +139,9 @@ class TestKit:
 
     def __init__(
         self, app: App, manifest: Optional[ManifestLike] = None, *, processor: Optional[str] = None,
-        inputs: Optional[Sequence[str]] = None, stores: Sequence[str] = (), outputs: Sequence[str] = (),
-        joins: Sequence[str] = (), lookups: Sequence[str] = (), task: int = 0, on_failure: str = "raise", prefetch: bool = True,
+        inputs: Optional[Sequence[str]] = None, stores: Sequence[Union[str, Mapping[str, Any]]] = (),
+        outputs: Sequence[str] = (), joins: Sequence[str] = (), lookups: Sequence[str] = (), timers: bool = False,
+        task: int = 0, on_failure: str = "raise", prefetch: bool = True,
     ) -> None:
         if on_failure not in ("raise", "skip"):
             raise ValueError('on_failure is "raise" or "skip"')
@@ -143,12 +149,16 @@ class TestKit:
             names = names_of(_found(manifest, sys._getframe(1).f_globals.get("__file__")), processor)
         else:
             all_inputs = app.inputs if inputs is None else list(inputs)
-            names = Names("test", {n: n for n in all_inputs}, {n: n for n in outputs}, list(stores),
-                          {n: n for n in joins}, {n: n for n in lookups})
+            specs = {s["name"]: s for s in ({"name": s} if isinstance(s, str) else s for s in stores)}
+            names = Names("test", {n: n for n in all_inputs}, {n: n for n in outputs}, list(specs),
+                          {n: n for n in joins}, {n: n for n in lookups}, specs, timers=timers)
+        rules = {name: StoreRules(names.store_specs.get(name, {"name": name})) for name in names.stores}
         self.task = task
         self.now = _START  # the timestamp of records that are fed without one; see advance()
         self.failures: List[FailedRecord] = []
-        self._schema = Schema.from_welcome(_welcome(names, prefetch), app._declared)
+        self._schema = Schema.from_welcome(_welcome(names, prefetch, rules), app._declared)
+        self._time = KitTime(rules, self._schema.stores,
+                             [milliseconds(names.lateness.get(port.name)) for port in self._schema.inputs], names.late_policy)
         self._codecs: Dict[str, Tuple[Codec, Codec]] = {
             port.name: (port.handler.key, port.handler.value) for port in self._schema.inputs
         }
@@ -205,32 +215,74 @@ class TestKit:
             run_hook(batch, self._hooks)
         if batch.error is not None:
             raise batch.error
-        self._take_result(link)
+        _, _, ops = self._take_result(link)
+        self._apply(ops, {}, self.now)
+        self._deliver()
 
     def _handle(self, items: List[List[Any]]) -> None:
-        attempt = 1
         while items:
-            done, failure, error = self._run(items, attempt)
+            done, failure, error = self._run(items)
             items = items[done:]
-            if failure is None:
-                continue  # all, or as many as fit one RESULT
-            failed = FailedRecord(
-                self._schema.inputs[items[0][0]].name, items[0][1], failure["class"], failure["error"],
-                failure["message"], failure["retriable"], error,
-            )
-            self.failures.append(failed)
-            if self._on_failure == "raise":
-                raise RecordFailed(failed) from error
-            items = items[1:]
+            if failure is not None:  # else all, or as many as fit one RESULT
+                self._failed(self._schema.inputs[items[0][0]].name, items[0][1], failure, error)
+                self._time.advance(items[0][0], items[0][2])
+                items = items[1:]
+            self._deliver()
 
     def advance(self, *, seconds: float = 0.0, milliseconds: int = 0) -> None:
-        """Moves `now`."""
+        """Moves `now`, and delivers timers of the wall clock that it makes due. Event time only moves with records."""
         self.now += round(seconds * 1000) + milliseconds
+        self._deliver()
+
+    def _failed(self, input: str, offset: int, failure: Dict[str, Any], error: Optional[Exception]) -> None:
+        failed = FailedRecord(
+            input, offset, failure["class"], failure["error"], failure["message"], failure["retriable"], error,
+        )
+        self.failures.append(failed)
+        if self._on_failure == "raise":
+            raise RecordFailed(failed) from error
+
+    def _deliver(self) -> None:
+        """Timers and closings that are due, until there are none. A handler may make more due."""
+        for _ in range(_MOST_DUE):
+            self._time.sweep(self._rows)
+            due = self._time.due(self.now, self._rows)
+            if not due:
+                return
+            done, failure, error = self._run_due(due)
+            if failure is not None:
+                key, item = due[done]
+                name = item[2] if item[0] == messages.ITEM_TIMER else self._schema.stores[item[1]].name
+                self._time.done(key, item)  # given up, as a record would be
+                self._failed(name, -1, failure, error)
+        raise MillstreamError(f"timers make timers due without end: {_MOST_DUE} rounds")
 
     # -- out
 
+    @property
+    def watermark(self) -> Optional[int]:
+        """Stream time: how far event time has come. None before the first record."""
+        return self._time.now
+
+    @property
+    def late(self) -> int:
+        """Records that were late for all their windows."""
+        return self._time.late
+
+    def timers(self) -> List[Tuple[Any, str, int]]:
+        """(key, name, time) of the pending timers."""
+        return [(self._schema.default_key.decode(key), name, time) for (key, _, name), time in self._time.timers.items()]
+
+    def windows(self, store: str) -> Dict[Tuple[Any, int, int], Any]:
+        """The values of a store of windows or sessions by (key, start, end)."""
+        port = self._schema.stores_by_name[store]
+        return {
+            (port.key.decode(key), *bounds): port.value.decode(self._rows[port.id][row]) if self._rows[port.id][row] else None
+            for row, (key, bounds) in sorted(self._time._bounds[port.id].items()) if row in self._rows[port.id]
+        }
+
     def state(self, store: str) -> StateView:
-        """The committed state of a store."""
+        """The committed state of a store; of windows and sessions see :meth:`windows`."""
         return self._view("store", store, self._schema.stores_by_name)
 
     def join(self, name: str) -> StateView:
@@ -280,40 +332,103 @@ class TestKit:
             headers = encode_headers(f"input {record.input!r}", record.headers)
         return [port.id, offset, timestamp, _encoded(key_codec, record.key), _encoded(value_codec, record.value), headers]
 
-    def _run(self, items: List[List[Any]], attempt: int) -> Tuple[int, Optional[Dict[str, Any]], Optional[Exception]]:
-        self._seq += 1
+    def _run(self, items: List[List[Any]]) -> Tuple[int, Optional[Dict[str, Any]], Optional[Exception]]:
+        """How many of the records are done; late ones are done without a call."""
         keys = list(dict.fromkeys(item[3] for item in items if item[3] is not None))
         places = {key: place for place, key in enumerate(keys)}
-        rows = [
-            [messages.ITEM_RECORD, input, offset, timestamp, places.get(key), value, headers, attempt]
-            for input, offset, timestamp, key, value, headers in items
+        sessions: List[Dict[bytes, List[Any]]] = [{} for _ in self._rows]
+        sent: List[int] = []
+        rows, windows = [], []
+        # What-if: only what is done moves the kit's own time.
+        before = (self._time.now, list(self._time._highest), self._time.late)
+        for place, (input, offset, timestamp, key, value, headers) in enumerate(items):
+            self._time.advance(input, timestamp)
+            of_item = self._time.open_windows(sessions, key, timestamp)
+            if of_item is None:
+                continue
+            sent.append(place)
+            windows.append(of_item)
+            row = [messages.ITEM_RECORD, input, offset, timestamp, places.get(key), value, headers, 1]
+            rows.append([*row, of_item] if of_item else row)
+        late, (self._time.now, self._time._highest, self._time.late) = self._time.late, before
+        failure = error = None
+        done = 0
+        if rows:
+            done, failure, error, ops = self._send(keys, rows, before[0])
+        finished = len(items) if done == len(rows) else sent[done]
+        for input, _, timestamp, *_ in items[:finished]:
+            self._time.advance(input, timestamp)
+        self._time.late = late if finished == len(items) else before[2] + finished - done
+        if rows:
+            self._apply(ops, {item[3]: item[2] for item in items[:finished]}, items[finished - 1][2] if finished else 0)
+            for place, of_item in zip(sent[:done], windows):
+                if of_item and items[place][3] is not None:
+                    self._time.merge(of_item, items[place][3], self._rows)
+        return finished, failure, error
+
+    def _run_due(self, due: List[Tuple[bytes, List[Any]]]) -> Tuple[int, Optional[Dict[str, Any]], Optional[Exception]]:
+        keys = list(dict.fromkeys(key for key, _ in due))
+        rows = []
+        for key, item in due:
+            place = keys.index(key)
+            if item[0] == messages.ITEM_TIMER:
+                rows.append([messages.ITEM_TIMER, place, item[1], item[2], item[3], 1])
+            else:
+                rows.append([messages.ITEM_CLOSING, item[1], place, item[2], item[3], item[4], 1])
+        done, failure, error, ops = self._send(keys, rows, self._time.now, [(k, i) for k, i in due])
+        self._apply(ops, {}, self._time.now if self._time.now is not None else self.now)
+        return done, failure, error
+
+    def _send(
+        self, keys: List[bytes], rows: List[Any], watermark: Optional[int], due: Sequence[Tuple[bytes, List[Any]]] = (),
+    ) -> Tuple[int, Optional[Dict[str, Any]], Optional[Exception], Dict[int, Any]]:
+        self._seq += 1
+        visible = [
+            {key: value for key, value in stored.items() if not self._time.expired(id, key)}
+            for id, stored in enumerate(self._rows)
         ]
-        state = {
-            port.id: [self._rows[port.id].get(key) for key in keys]
-            for port in self._schema.readable if self._prefetch and port.kind != "lookup"
-        }
-        frame = [messages.BATCH, self._seq, self.task, 0, keys, rows, state, None]
-        link = _KitLink(self._rows, self._gathered)
+        state: Dict[int, Any] = {}
+        for read in self._schema.readable:
+            windowed = self._time.state(read.id, keys, visible[read.id])
+            if windowed is not None:
+                state[read.id] = windowed
+            elif self._prefetch and read.kind != "lookup":
+                state[read.id] = [visible[read.id].get(key) for key in keys]
+        frame = [messages.BATCH, self._seq, self.task, 0, keys, rows, state, watermark]
+        link = _KitLink(visible, self._gathered)
         batch = Batch(messages.decode(msgpack.packb(frame)), self._schema, link)
         if self._any_async:
             asyncio.run(AsyncRun(batch, concurrency=64).run())
         else:
             run_plain(batch)
-        done, failure = self._take_result(link)
-        return done, failure, batch.error
+        done, failure, ops = self._take_result(link, due)
+        return done, failure, batch.error, ops
 
-    def _take_result(self, link: "_KitLink") -> Tuple[int, Optional[Dict[str, Any]]]:
+    def _take_result(
+        self, link: "_KitLink", due: Sequence[Tuple[bytes, List[Any]]] = (),
+    ) -> Tuple[int, Optional[Dict[str, Any]], Dict[int, Any]]:
         assert link.told is not None
-        _, _, done, failure, ops, outputs = msgpack.unpackb(msgpack.packb(link.told), raw=False, strict_map_key=False)[:6]
+        told = msgpack.unpackb(msgpack.packb(link.told), raw=False, strict_map_key=False)
+        _, _, done, failure, ops, outputs = told[:6]
+        for key, item in due[:done]:
+            self._time.done(key, item)
+        for key, clock, name, time in told[6] if len(told) > 6 else ():
+            if time is None:
+                self._time.timers.pop((key, clock, name), None)
+            else:
+                self._time.timers[(key, clock, name)] = time
+        for output in outputs:
+            self._collect(*output)
+        return done, failure, ops
+
+    def _apply(self, ops: Dict[int, Any], times: Dict[Optional[bytes], int], otherwise: int) -> None:
         for id, writes in ops.items():
             for key, value in writes:
                 if value is None:
                     self._rows[id].pop(key, None)
                 else:
                     self._rows[id][key] = value
-        for output in outputs:
-            self._collect(*output)
-        return done, failure
+                    self._time.wrote(id, key, times.get(key, otherwise))
 
     def _collect(
         self, id: int, key: Optional[bytes], value: Optional[bytes], timestamp: Optional[int] = None,
@@ -383,15 +498,17 @@ class _KitLink:
         self.told = message
 
 
-def _welcome(names: Names, prefetch: bool) -> Dict[str, Any]:
+def _welcome(names: Names, prefetch: bool, rules: Mapping[str, StoreRules]) -> Dict[str, Any]:
     return {
         "protocol": messages.MAX_VERSION, "session": 1, "processor": names.processor,
         "inputs": [{"name": name, "topic": topic} for name, topic in names.inputs.items()],
         "outputs": [{"name": name, "topic": topic, "max_bytes": _MAX_VALUE} for name, topic in names.outputs.items()],
         "stores": [
-            {"name": name, "type": "KeyValue", "prefetched": prefetch, "max_value_bytes": _MAX_VALUE}
+            {"name": name, "type": rules[name].type, "prefetched": prefetch, "max_value_bytes": _MAX_VALUE,
+             **rules[name].welcome()}
             for name in names.stores
         ],
+        "timers": names.timers,
         "joins": [{"name": name, "topic": topic} for name, topic in names.joins.items()],
         "lookups": [{"name": name, "topic": topic} for name, topic in names.lookups.items()],
         "capabilities": [],
