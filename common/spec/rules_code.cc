@@ -99,6 +99,20 @@ void CheckWindowCount(Document& document) {
   }
 }
 
+// What is due would have to be claimed before it is sent, as records are.
+void CheckAtMostOnce(Document& document) {
+  const Value* spec = document.spec();
+  if (StringIn(spec, "guarantee") != "AtMostOnce") return;
+  bool keeps_time = spec->Find("timers") != nullptr;
+  for (const Value& store : ItemsIn(spec, "stores")) {
+    keeps_time = keeps_time || store.Find("window") != nullptr || store.Find("session") != nullptr;
+  }
+  if (!keeps_time) return;
+  document.findings.Error(
+      Judge::kCode, spec->Find("guarantee")->at, Child(document.SpecPath(), "guarantee"),
+      "not supported yet: AtMostOnce with windows, sessions or timers; use ExactlyOnce or AtLeastOnce");
+}
+
 // Only where nothing is wrong: beside errors, warnings and notes are noise.
 void Warn(Document& document) {
   const Value* spec = document.spec();
@@ -149,6 +163,7 @@ void CheckCodeRules(Document& document) {
   CheckAllInSyncReplicas(document);
   CheckEnvironment(document);
   CheckWindowCount(document);
+  CheckAtMostOnce(document);
   if (document.findings.HasErrors()) return;
   Warn(document);
   Inform(document);
