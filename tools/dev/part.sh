@@ -58,7 +58,7 @@ run_counted() {
   if [[ $status != 0 && $failed == 0 ]]; then fail "$*: exit code $status"; fi
   count "$passed" "$failed"
   # Skipped and failed tests are named on lines "SKIPPED name: reason" and "FAILED name".
-  sed -nE 's/^SKIPPED /skip /p; s/^FAILED:? /fail /p' "$log" >>"$MS_RESULTS"
+  sed -nE 's/^SKIPPED /skip /p; s/^(FAILED:?|failed|fixed) /fail /p' "$log" >>"$MS_RESULTS"
 }
 
 run_pytest() {

@@ -68,6 +68,7 @@ run_cargo() {
   failed=$(grep -cE '^test .* \.\.\. FAILED$' "$log" || true)
   if [[ $status != 0 && $failed == 0 ]]; then failed=1; fi
   count "$passed" "$failed"
+  sed -nE 's/^test (.*) \.\.\. FAILED$/fail cargo test: \1/p' "$log" >>"$MS_RESULTS"
 }
 
 cd sdk/rust
