@@ -113,7 +113,8 @@ def ends(config, topic, spec="latest", isolation=READ_UNCOMMITTED):
 def read(config, topic, isolation=READ_COMMITTED, deadline=DEADLINE, partitions=None):
     """All records up to the end each partition has now: [(partition, offset, timestamp, key, value, headers)] in order per partition.
 
-    read_committed stops at the last stable offset, that is, before an open transaction.
+    read_committed stops at the last stable offset, that is, before an open transaction. Each offset is there once: when leaders change, the
+    client may fetch, and hand out, some again.
     """
     goals = ends(config, topic, isolation=isolation)
     if partitions is not None:
@@ -123,7 +124,8 @@ def read(config, topic, isolation=READ_COMMITTED, deadline=DEADLINE, partitions=
     try:
         starts = ends(config, topic, "earliest")
         reader.assign([TopicPartition(topic, partition, starts[partition]) for partition in goals])
-        found, left, end = [], {partition for partition, goal in goals.items() if goal > starts[partition]}, time.monotonic() + deadline
+        found, last = [], {}
+        left, end = {partition for partition, goal in goals.items() if goal > starts[partition]}, time.monotonic() + deadline
         while left:
             assert time.monotonic() < end, f"{topic}: partitions {sorted(left)} not read to {goals} within {deadline:.0f} s"
             message = reader.poll(1.0)
@@ -136,6 +138,9 @@ def read(config, topic, isolation=READ_COMMITTED, deadline=DEADLINE, partitions=
                 if message.offset() >= goals[partition]:
                     left.discard(partition)
                 continue
+            if message.offset() <= last.get(partition, -1):
+                continue
+            last[partition] = message.offset()
             found.append((partition, message.offset(), message.timestamp()[1], message.key(), message.value(), message.headers() or []))
         return sorted(found, key=lambda record: record[:2])
     finally:
