@@ -72,6 +72,7 @@ absl::Status Session::Greet() {
     if (welcome->version < protocol::kMinVersion || welcome->version > protocol::kMaxVersion)
       return Refuse(protocol::kBadFrame, StrCat("WELCOME has protocol version ", welcome->version, ", this SDK speaks ",
                                                 protocol::kMinVersion, " to ", protocol::kMaxVersion));
+    MS_RETURN_IF_ERROR(RefuseUnbuilt(*welcome));
     Bind(std::move(*welcome), handlers_);
     welcomed_ = true;
   }
@@ -91,6 +92,18 @@ absl::StatusOr<std::optional<ReceivedMessage>> Session::Receive(absl::Duration t
   absl::StatusOr<protocol::SidecarMessage> message = protocol::DecodeSidecarMessage((*frame)->payload);
   if (!message.ok()) return Refuse(protocol::kBadFrame, ToStd(message.status().message()));
   return ReceivedMessage{*std::move(message), std::move((*frame)->buffer)};
+}
+
+// Names what this SDK cannot do yet, instead of handing the program what it does not expect.
+absl::Status Session::RefuseUnbuilt(const protocol::Welcome& welcome) {
+  std::string what = welcome.timers ? "timers" : "";
+  for (const protocol::StoreInfo& store : welcome.stores) {
+    if (store.type != "KeyValue") what = StrCat("store '", store.name, "' of type ", store.type);
+  }
+  if (what.empty()) return absl::OkStatus();
+  const std::string problem = StrCat("the manifest declares ", what, ": not supported yet by the C++ SDK");
+  link_->Send(protocol::EncodeFrame(protocol::Error{protocol::kWorkerFailed, problem})).IgnoreError();
+  return absl::FailedPreconditionError(problem);
 }
 
 absl::Status Session::Refuse(const char* code, std::string_view problem) {

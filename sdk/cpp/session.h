@@ -40,6 +40,7 @@ class Session : public BatchHost {
 
   absl::Status Send(std::string_view frame) override { return link_->Send(frame); }
   absl::Status Refuse(const char* code, std::string_view problem) override;
+  absl::Status RefuseUnbuilt(const protocol::Welcome& welcome);
   absl::StatusOr<ReceivedMessage> Ask(std::string_view frame, uint64_t seq, uint64_t rid) override;
   absl::Status Look() override;
 
