@@ -35,6 +35,7 @@ import org.junit.jupiter.api.Test;
 /** The golden frames that every implementation of the protocol reads: decoded, encoded, refused as they say. */
 class GoldenFramesTest {
   private static final ObjectMapper JSON = new ObjectMapper();
+  private static final Path FRAMES = Path.of(System.getProperty("millstream.frames", "../../tests/conformance/frames"));
   private static final HexFormat HEX = HexFormat.of();
   /** More inputs and stores than any golden frame speaks of. */
   private static final int PORTS = 8;
@@ -44,7 +45,7 @@ class GoldenFramesTest {
 
   private static TreeMap<String, JsonNode> frames(String direction, String field) throws IOException {
     TreeMap<String, JsonNode> found = new TreeMap<>();
-    try (Stream<Path> files = Files.list(Path.of(System.getProperty("millstream.frames", "../../tests/conformance/frames")))) {
+    try (Stream<Path> files = Files.list(FRAMES)) {
       for (Path file : files.filter(path -> path.toString().endsWith(".json")).toList()) {
         JsonNode frame = JSON.readTree(file.toFile());
         if (frame.hasNonNull(field) && !frame.get("direction").asText().equals(direction)) {
@@ -152,6 +153,68 @@ class GoldenFramesTest {
     assertTrue(batches > 5);
   }
 
+  /** Windows, sessions and timers: the fields that the messages of these frames name, as text. */
+  private static String shownDue(BatchFrame b) {
+    StringBuilder text = new StringBuilder();
+    for (BatchItem item : b.items) {
+      String key = shown(b.keys[item.keyIndex]).toString();
+      switch (item.kind) {
+        case BatchItem.TIMER -> text.append(List.of("timer", item.name, item.clock, key, item.timestamp, item.attempt));
+        case BatchItem.CLOSING -> text.append(List.of("closing", item.store, key, item.span.start(), item.span.end(), shown(item.value),
+            item.attempt));
+        default -> {
+          text.append(List.of("record", key));
+          item.windows.forEach(w -> text.append(List.of(w.store(), w.span().start(), w.span().end(), w.parts() == null ? "" : w.parts().size())));
+        }
+      }
+    }
+    return text.toString();
+  }
+
+  private static String shownDue(JsonNode m) {
+    StringBuilder text = new StringBuilder();
+    for (JsonNode item : m.get("items")) {
+      String key = m.get("keys").get(item.get("keyIndex").asInt()).toString();
+      if (item.has("timer")) {
+        text.append(List.of("timer", item.get("timer").asText(), item.get("clock").asInt(), key, item.get("time").asLong(),
+            item.get("attempt").asInt()));
+      } else if (item.has("closing")) {
+        text.append(List.of("closing", item.get("closing").asInt(), key, item.get("start").asLong(), item.get("end").asLong(),
+            item.get("value"), item.get("attempt").asInt()));
+      } else {
+        text.append(List.of("record", key));
+        for (JsonNode w : item.path("windows")) {
+          text.append(List.of(w.get("store").asInt(), w.get("start").asLong(), w.get("end").asLong(), w.has("merged") ? w.get("merged").size() : ""));
+        }
+      }
+    }
+    return text.toString();
+  }
+
+  @Test
+  void framesOfTime() throws IOException {
+    Path folder = FRAMES.resolve("time");
+    FrameReader welcome = new FrameReader(payload(JSON.readTree(folder.resolve("welcome.json").toFile())));
+    welcome.fields("frame", 2);
+    welcome.uint64("kind");
+    WelcomeFrame declared = WelcomeFrame.read(welcome);
+    assertTrue(declared.timers);
+    assertTrue(declared.stores.get(0).isFinal());
+    assertEquals(60_000, declared.stores.get(0).size());
+    assertEquals("Session", declared.stores.get(1).type());
+    BatchItem.Shape shape = new BatchItem.Shape(1, declared.stores.stream().map(WelcomeFrame.Port::type).toList(), 2, true);
+    for (String name : List.of("batch-timer", "batch-closing", "batch-windows")) {
+      JsonNode frame = JSON.readTree(folder.resolve(name + ".json").toFile());
+      FrameReader r = new FrameReader(payload(frame));
+      int fields = r.fields("frame", 1) - 1;
+      r.uint64("kind");
+      assertEquals(shownDue(frame.get("message")), shownDue(BatchFrame.read(r, fields, shape)), name);
+      r.end();
+    }
+    JsonNode timers = JSON.readTree(folder.resolve("result-timers.json").toFile());
+    assertEquals(HEX.formatHex(payload(timers)), HEX.formatHex(encodeResult(timers.get("message"))));
+  }
+
   @Test
   void framesThatAreRefused() throws IOException {
     for (var frame : frames("W->S", "refused").entrySet()) {
@@ -208,6 +271,10 @@ class GoldenFramesTest {
         Bytes key = Bytes.of(raw(op.get("key")));
         run.stage(new BatchRun.Op(store, 0, key, Bytes.of(raw(op.get("value"))), new BatchRun.Slot()));
       }
+    }
+    for (JsonNode timer : m.path("timers")) {
+      Timers.Id id = new Timers.Id(timer.get("clock").asInt(), timer.get("name").asText());
+      run.stageTimer(new BatchRun.StagedTimer(Bytes.of(raw(timer.get("key"))), id, timer.get("time").isNull() ? null : (Long) timer.get("time").asLong()));
     }
     FrameWriter w = run.outputs();
     for (JsonNode output : m.get("outputs")) {
