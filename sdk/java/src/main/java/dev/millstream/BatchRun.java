@@ -47,9 +47,7 @@ final class BatchRun {
     final Bytes key;
     final Bytes value;
     private final Slot slot;
-    private final boolean wasKnown;
-    private final Bytes oldValue;
-    private final Op oldOp;
+    private final Op before;
 
     Op(int store, int item, Bytes key, Bytes value, Slot slot) {
       this.store = store;
@@ -57,18 +55,15 @@ final class BatchRun {
       this.key = key;
       this.value = value;
       this.slot = slot;
-      wasKnown = slot.known;
-      oldValue = slot.value;
-      oldOp = slot.op;
+      before = slot.op;
       slot.known = true;
       slot.value = value;
       slot.op = this;
     }
 
+    /** The one before it counts again. What is read does not matter any more: the batch ends with an item that is undone. */
     void undo() {
-      slot.known = wasKnown;
-      slot.value = oldValue;
-      slot.op = oldOp;
+      slot.op = before;
     }
 
     /** Whether it is the one that counts for its key. */
