@@ -164,14 +164,12 @@ def newer(message):
 
 
 def shown(data):
-    if data is None:
-        return None
+    """Bytes as the kit shows those of a frame."""
     data = data.encode() if isinstance(data, str) else data
     try:
-        text = data.decode()
-        return f"hex:{data.hex()}" if text.startswith("hex:") else text
+        return data if data is None else data.decode()
     except UnicodeDecodeError:
-        return "hex:" + data.hex()
+        return {"hex": data.hex()}
 
 
 def steps_of(frames, change):
@@ -202,7 +200,7 @@ def steps_of(frames, change):
 
 
 def cases():
-    lines = [f"# Written by tests/conformance/record.py from tests/conformance/recorded/; do not edit.\n"]
+    lines = ["# Written by tests/conformance/record.py from tests/conformance/recorded/; do not edit.\n"]
     kinds = (("as-it-is", lambda message: message, "what it sent"), ("older", older, "what it sent, without the fields at the end that are nil"),
              ("newer", newer, "what it sent, with fields, map keys and capabilities of a later revision"))
     for path in sorted(RECORDINGS.glob("sidecar-*.json")):

@@ -35,6 +35,7 @@ run_go() {
 
 # The sidecar with workers of other revisions of the protocol; the recordings that every SDK is played are what their cases are made of.
 run_pytest tests/conformance
+run_simple "the cases of recorded sidecars are current" python tests/conformance/record.py cases --check
 
 cd sdk/go
 run_simple "gofmt, go vet" bash -c 'out=$(gofmt -l .) && echo "$out" && [[ -z $out ]] && go vet ./...'
