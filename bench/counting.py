@@ -32,7 +32,7 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BIN = pathlib.Path(os.environ.get("MILLSTREAM_BUILD_DIR", ROOT / "build")) / "bin"
 TICK = os.sysconf("SC_CLK_TCK")
-VALUE_BYTES = 100  # as the peers' benchmark (docs/internals/benchmarks.md)
+VALUE_BYTES = 100  # as in bench/kafka
 START_TIMEOUT, RUN_TIMEOUT = 60, 900  # seconds
 
 MANIFEST = """\

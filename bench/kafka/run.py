@@ -2,7 +2,7 @@
 """Millstream and peers on one real broker of this machine: throughput, latency, recovery, restore; every run's result is checked.
 
     ./dev bench kafka                    all measures, about ten minutes on two cores
-    ./dev bench kafka --full             the sizes of docs/internals/benchmarks.md: most of an hour
+    ./dev bench kafka --full             large sizes: most of an hour
     ./dev bench kafka --only throughput --peers "Millstream|floor"
     ./dev bench kafka --smoke            seconds: does it work at all (no Kafka Streams, no figures worth reading)
 
