@@ -29,7 +29,7 @@ FENCE = re.compile(r"^(\s*)```(\S*) ?(.*)$")
 ELSEWHERE = {"./dev test", "./dev demo", "./dev build", "./dev shell", "./dev help"}
 START_SECONDS = 60
 RETRY_SECONDS = 30
-COMMAND_SECONDS = 120
+COMMAND_SECONDS = 600  # bounds a failing command only; one builds the C++ SDK
 STOP_SECONDS = 30
 
 
