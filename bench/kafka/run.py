@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -165,8 +166,8 @@ def ratios(plan, results):
     return lines
 
 
-def measure(plan, options):
-    results = {}
+def measure(plan, options, results):
+    """Fills `results`, one measure after the other."""
     with tempfile.TemporaryDirectory(prefix="millstream-bench.", dir=options.dir) as folder, Bed(folder, PROGRAMS) as bed:
         if plan.size["warm"]:
             warm(bed, plan)
@@ -186,7 +187,6 @@ def measure(plan, options):
         if "restore" in plan.only:
             results["restore"] = run_recovery(bed, plan, plan.restore, plan.size["large"], 1000, kills=False)
             show_recovery(f"{plan.size['large']:,} keys of 1,000 bytes", results["restore"])
-    return results
 
 
 def main():
@@ -201,6 +201,7 @@ def main():
     parser.add_argument("--dir", help="broker, state and logs go below this folder (default: the system's for temporary files)")
     parser.add_argument("--json", help="write everything to this file, each run by itself")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to end"))  # in order: peers and broker end too
     plan = Plan(options)
     if unknown := set(plan.only) - set(MEASURES):
         parser.error(f"--only: there is no {', '.join(unknown)}; there are {', '.join(MEASURES)}")
@@ -209,18 +210,20 @@ def main():
     started, before = time.monotonic(), machine.description()
     print(f"machine: {before['processor']}, {before['cores']} cores, {before['memory MB']} MB; load before {before['load']}")
     print(f"min / median / max of {plan.size['repeats']} runs, taking turns; broker, peers and this program share the machine")
+    results, after = {}, None
     try:
-        results = measure(plan, options)
+        measure(plan, options, results)
+        after = machine.description()
     except machine.Failed as error:
         sys.exit(f"FAILED: {error}")
-    lines = ratios(plan, results)
+    finally:  # what was measured before it failed or was told to end is kept
+        lines = ratios(plan, results)
+        if options.json:
+            pathlib.Path(options.json).write_text(json.dumps({"before": before, "after": after, "size": plan.size, "results": results,
+                                                              "targets": lines.lines}, indent=1))
     if not options.smoke:
         lines.show()
-    after = machine.description()
     print(f"\nevery run's outputs were compared with its input: none lost, none doubled\nload after {after['load']}, {time.monotonic() - started:.0f} s")
-    if options.json:
-        pathlib.Path(options.json).write_text(json.dumps({"before": before, "after": after, "size": plan.size, "results": results,
-                                                          "targets": lines.lines}, indent=1))
 
 
 if __name__ == "__main__":
