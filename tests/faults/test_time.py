@@ -1,0 +1,175 @@
+"""Windows, sessions and timers under kill -9 of the sidecar and of the worker, against a model that knows neither batches nor crashes.
+
+Every window is given once with the records that were in time, every timer comes back once, every visit has all its records.
+"""
+
+import json
+import os
+import signal
+import struct
+import sys
+import time
+
+import pytest
+from harness import HERE, Rig, wait_until
+
+SIZE, GRACE, GAP, REMIND_AFTER = 1000, 300, 400, 900  # ms; the last as in time_worker.py
+MANIFEST = """\
+apiVersion: millstream.dev/v1alpha1
+kind: StreamProcessor
+metadata: {{name: shop}}
+spec:
+  guarantee: {guarantee}
+  inputs: [{{topic: clicks, lateness: 0s}}]
+  timers: {{}}
+  stores:
+  - {{name: counts, type: Window, backend: {backend}, window: {{size: {size}ms, grace: {grace}ms, emit: Final}}}}
+  - {{name: visits, type: Session, backend: {backend}, session: {{gap: {gap}ms, grace: 24h, retention: 240h}}}}
+  outputs:
+  - {{topic: closed, create: {{partitions: 2}}}}
+  - {{topic: reminded, create: {{partitions: 2}}}}
+"""
+
+
+class Shop(Rig):
+    def __init__(self, folder, guarantee="ExactlyOnce", backend="Disk"):
+        super().__init__(folder, name="shop", partitions=2, worker=[sys.executable, HERE / "time_worker.py"])
+        self.manifest.write_text(MANIFEST.format(guarantee=guarantee, backend=backend, size=SIZE, grace=GRACE, gap=GAP))
+        self.n = 0
+
+    def click(self, rows):
+        """Rows are (key, timestamp); a command that is killed meanwhile may write some of them."""
+        lines = []
+        for key, timestamp in rows:
+            self.n += 1
+            lines.append(json.dumps({"key": key, "n": self.n, "at": timestamp}))
+        self.command("produce", "clicks", "--data", self.data, "--key", "key", "--timestamp", "at", "--partitions", self.partitions,
+                     stdin=("\n".join(lines) + "\n").encode(), check=False)
+
+    def input(self):
+        """[(partition, timestamp, key, n)] in the order of each partition."""
+        return [(p, t, k.decode(), json.loads(v)["n"]) for p, _, t, k, v in sorted(self.consume("clicks"))]
+
+    def closed(self):
+        return sorted((k.decode(), json.loads(v)["start"], json.loads(v)["count"]) for _, _, _, k, v in self.consume("closed"))
+
+    def reminded(self):
+        return sorted((k.decode(), json.loads(v)["time"]) for _, _, _, k, v in self.consume("reminded"))
+
+    def visits(self):
+        """{(key, start, end): count} of the sessions' rows: the key's bytes, start and end (docs/internals/state-on-disk.md)."""
+        done = self.command("state", "scan", "visits", "--data", self.data, "--limit", 10_000_000, "--key-format", "base64", "-o", "json", check=False)
+        if done.returncode != 0:
+            assert b"UNAVAILABLE" in done.stderr, done.stderr.decode(errors="replace")
+            return None
+        import base64
+
+        found = {}
+        for line in done.stdout.decode().splitlines():
+            row = json.loads(line)
+            key = base64.b64decode(row["key"])
+            found[(key[:-16].decode(), *struct.unpack(">qq", key[-16:]))] = row["value"]
+        return found
+
+
+def expected(rows):
+    """What must come out of input rows: closed windows, timers that came back, visits."""
+    stream, windows, timers, visits = {}, {}, [], {}
+    for partition, timestamp, key, n in rows:
+        reached = stream.get(partition)
+        start = timestamp - timestamp % SIZE
+        if reached is None or start + SIZE + GRACE > reached:
+            windows[(partition, key, start)] = windows.get((partition, key, start), 0) + 1
+        timers.append((partition, f"{key}/{n}", timestamp + REMIND_AFTER))
+        touched = [(s, e) for s, e in visits.get(key, {}) if s - GAP <= timestamp <= e + GAP]
+        mine = visits.setdefault(key, {})
+        count = 1 + sum(mine.pop(each) for each in touched)
+        mine[(min([timestamp, *(s for s, _ in touched)]), max([timestamp, *(e for _, e in touched)]))] = count
+        stream[partition] = max(timestamp, reached if reached is not None else timestamp)
+    closed = sorted((k, s, c) for (p, k, s), c in windows.items() if s + SIZE + GRACE <= stream[p])
+    reminded = sorted((k, t) for p, k, t in timers if t <= stream[p])
+    return closed, reminded, {(k, s, e): c for k, of_key in visits.items() for (s, e), c in of_key.items()}
+
+
+def settle(shop, outputs_once=True):
+    """Waits for all that must come, then sees that nothing more came."""
+    closed, reminded, visits = expected(shop.input())
+    what = lambda: f"{len(shop.closed())} of {len(closed)} windows, {len(shop.reminded())} of {len(reminded)} timers\n{shop.log()[-3000:]}"
+    many = lambda rows: rows if outputs_once else sorted(set(rows))
+    wait_until(lambda: len(many(shop.closed())) >= len(closed) and len(many(shop.reminded())) >= len(reminded), what)
+    wait_until(lambda: shop.visits() == visits, lambda: f"{shop.visits()} instead of {visits}")
+    assert many(shop.closed()) == closed
+    assert many(shop.reminded()) == reminded
+    return closed, reminded, visits
+
+
+def batch(seed, now, count, keys=6):
+    """Rows around a time that moves on, some of them late or ahead."""
+    rows = []
+    for _ in range(count):
+        now += seed.choice([0, 1, 5, 20])
+        rows.append((f"key-{seed.randrange(keys)}", now - seed.choice([0, 0, 0, 100, 700, 3000])))
+    return rows, now
+
+
+@pytest.fixture
+def shop(tmp_path):
+    made = []
+
+    def make(**options):
+        made.append(Shop(tmp_path, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_nothing_is_killed(shop, seed):
+    s = shop()
+    rows, _ = batch(seed, int(time.time() * 1000) - 86_400_000, 2000)
+    s.click(rows)
+    s.start()
+    closed, reminded, visits = settle(s)
+    assert closed and reminded and len(visits) > 1
+    assert s.stop() == 0, s.log()[-3000:]
+    assert (s.closed(), s.reminded(), s.visits()) == (closed, reminded, visits)
+
+
+@pytest.mark.parametrize("guarantee,backend", [("ExactlyOnce", "Disk"), ("ExactlyOnce", "Memory"), ("AtLeastOnce", "Disk")])
+def test_killed_at_random_times(shop, seed, guarantee, backend):
+    s = shop(guarantee=guarantee, backend=backend)
+    now = int(time.time() * 1000) - 86_400_000
+    for _ in range(int(os.environ.get("FAULTS_ROUNDS", "12"))):
+        rows, now = batch(seed, now, seed.randrange(1, 300))
+        s.click(rows)
+        s.start(mode=seed.choice(["", "slow"]))
+        time.sleep(seed.random() * seed.choice([0.3, 0.8, 1.5]))  # a random time, not a wait for anything
+        if seed.random() < 0.3 and s.worker_pids():
+            s.signal_worker(signal.SIGKILL)
+            rows, now = batch(seed, now, 50)
+            s.click(rows)
+        s.kill()
+    s.start()
+    settle(s, outputs_once=guarantee == "ExactlyOnce")
+
+
+@pytest.mark.parametrize("point", ["after-reply", "after-flush", "commit-done-not-applied", "half-applied-flush"])
+def test_killed_at_a_point(shop, seed, point):
+    s = shop()
+    now = int(time.time() * 1000) - 86_400_000
+    rows, now = batch(seed, now, 400)
+    s.click(rows)
+    s.start(crash_at=f"{point}:2")
+
+    def ended():
+        nonlocal now
+        more, now = batch(seed, now, 20)
+        if s.alive():
+            s.click(more)
+        return not s.alive()
+
+    wait_until(ended, f"{point} was not passed twice")
+    assert s.wait_exit() == -signal.SIGKILL
+    s.start()
+    settle(s)
