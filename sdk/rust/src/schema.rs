@@ -187,11 +187,20 @@ impl Schema {
 
     /// What follows the record's key in a row key.
     pub(crate) fn put_row_suffix(&self, table: usize, start: i64, end: i64, out: &mut Vec<u8>) {
-        out.extend_from_slice(&start.to_be_bytes());
         if self.shape.tables[table] == Rows::Sessions {
-            out.extend_from_slice(&end.to_be_bytes());
+            out.extend_from_slice(&session_suffix(start, end));
+        } else {
+            out.extend_from_slice(&start.to_be_bytes());
         }
     }
+}
+
+/// Start and end of a session, with the sign flipped: so rows sort by time.
+pub(crate) fn session_suffix(start: i64, end: i64) -> [u8; 16] {
+    let mut suffix = [0; 16];
+    suffix[..8].copy_from_slice(&(start ^ i64::MIN).to_be_bytes());
+    suffix[8..].copy_from_slice(&(end ^ i64::MIN).to_be_bytes());
+    suffix
 }
 
 fn no_handler(message: String) -> Failure {

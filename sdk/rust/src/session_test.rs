@@ -443,13 +443,13 @@ fn sessions_that_grow_within_a_batch() {
         record(3, 25, "c", json!([1, 10, 30, [[10, 17], [30, 30]]])),
     ]);
     c.batch_of(1, &items, &json!({"1": [[[30, 30, "x"]]]}));
-    let row = |start: u8, end: u8| [b"k", &[0; 7][..], &[start], &[0; 7], &[end]].concat().escape_ascii().to_string();
+    let row = |start: i64, end: i64| [b"k", &crate::schema::session_suffix(start, end)[..]].concat().escape_ascii().to_string();
     let writes = json!([[row(10, 10), "a"], [row(10, 15), "ab"], [row(10, 17), "ab"], [row(10, 30), "abxc"]]);
     assert_eq!(c.effects(), json!([null, [[1, writes]], []]));
     // Nothing came along, and the values are asked for.
     c.batch_of(2, &json!([record(4, 40, "d", json!([1, 10, 40, [[10, 30]]]))]), &json!({}));
     let question = c.expect(kind::GET);
-    assert!(question.ends_with(&[b"k", &[0; 7][..], &[10], &[0; 7], &[30]].concat()));
+    assert!(question.ends_with(b"k\x80\0\0\0\0\0\0\x0a\x80\0\0\0\0\0\0\x1e"));
     c.send(&{
         let mut out = Vec::new();
         write::begin_frame(&mut out, kind::VALUES, 3);

@@ -1,6 +1,7 @@
 //! Time in the test kit: stream time, windows, sessions, timers, as the sidecar has them.
 
 use super::{Failed, Rows, TestKit};
+use crate::schema::session_suffix;
 use crate::wire::reader::{Read, Reader};
 use crate::wire::write;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,10 +94,10 @@ pub(super) fn rows_of<'t>(table: &'t Rows, spec: Spec, key: &[u8]) -> Vec<(i64, 
     let whole = key.len() + spec.suffix();
     let rows = table.range(key.to_vec()..).take_while(|(row, _)| row.starts_with(key)).filter(|(row, _)| row.len() == whole);
     rows.map(|(row, value)| {
-        let start = integer(&row[key.len()..key.len() + 8]);
-        let end = match spec {
-            Spec::Windows { size, .. } => start.saturating_add(size),
-            _ => integer(&row[whole - 8..]),
+        let first = integer(&row[key.len()..key.len() + 8]);
+        let (start, end) = match spec {
+            Spec::Windows { size, .. } => (first, first.saturating_add(size)),
+            _ => (first ^ i64::MIN, integer(&row[whole - 8..]) ^ i64::MIN),
         };
         (start, end, &value[..])
     })
@@ -275,7 +276,7 @@ impl TestKit {
     /// What the sidecar does with sessions once their record was handled; `before` is [`TestKit::sessions_before`].
     pub(super) fn settle_sessions(&mut self, before: Sessions) {
         for (table, key, bounds, parts) in before {
-            let row = |(start, end): (i64, i64)| [&key[..], &start.to_be_bytes(), &end.to_be_bytes()].concat();
+            let row = |(start, end): (i64, i64)| [&key[..], &session_suffix(start, end)].concat();
             parts.into_iter().filter(|part| *part != bounds).for_each(|part| {
                 self.tables[table].remove(&row(part));
             });
