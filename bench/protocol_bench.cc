@@ -40,8 +40,14 @@ const Source& TheSource() {
       const std::string_view count = s->counts.emplace_back(std::to_string(1000 + i));
       const int64_t timestamp = 1'700'000'000'000 + i;
       s->batch.keys.push_back(key);
-      s->batch.items.push_back(
-          {.offset = Offset(1'000'000 + i), .timestamp_ms = timestamp, .key_index = i, .value = value, .headers = {}});
+      s->batch.items.push_back({.offset = Offset(1'000'000 + i),
+                                .timestamp_ms = timestamp,
+                                .key_index = i,
+                                .value = value,
+                                .headers = {},
+                                .windows = {},
+                                .name = {},
+                                .closing = {}});
       state.values.push_back({StateValue::What::kValue, count});
       ops.push_back({key, count});
       s->result.outputs.push_back(
