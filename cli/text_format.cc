@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "absl/strings/escaping.h"
+#include "common/base/hex.h"
 #include "common/base/strings.h"
 #include "nlohmann/json.hpp"
 
@@ -103,10 +104,10 @@ std::string ToPlainText(const MaybeBytes& bytes, ByteFormat format) {
 absl::StatusOr<Bytes> FromText(std::string_view text, ByteFormat format) {
   switch (format) {
     case ByteFormat::kHex: {
-      const bool digits = std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
-      if (!digits || text.size() % 2 != 0)
+      std::optional<std::string> bytes = BytesOfHex(text);
+      if (!bytes)
         return absl::InvalidArgumentError(StrCat("\"", text, "\" is not hex: an even number of digits 0-9 a-f"));
-      return absl::HexStringToBytes(ToAbsl(text));
+      return *std::move(bytes);
     }
     case ByteFormat::kBase64: {
       std::string bytes;

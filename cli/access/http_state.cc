@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "common/base/hex.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "common/http/client.h"
@@ -66,7 +67,7 @@ class HttpState : public ProcessorBackend {
           cursor, Converted<std::string>([&] {
             for (const Json& row : page.at("rows")) {
               rows.push_back({.task = row.at("task").get<int32_t>(),
-                              .key = absl::HexStringToBytes(ToAbsl(row.at("key").get_ref<const std::string&>())),
+                              .key = BytesOfHex(row.at("key").get_ref<const std::string&>()).value(),
                               .value = ValueOf(row)});
             }
             return page.at("cursor").is_null() ? std::string() : page.at("cursor").get<std::string>();
@@ -96,7 +97,7 @@ class HttpState : public ProcessorBackend {
   absl::StatusOr<T> Converted(const F& convert) const {
     try {
       return convert();
-    } catch (const Json::exception& error) {
+    } catch (const std::exception& error) {
       return absl::InternalError(StrCat(url_, " does not answer as a sidecar does: ", error.what()));
     }
   }

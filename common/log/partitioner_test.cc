@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "absl/strings/escaping.h"
+#include "common/base/hex.h"
 
 namespace millstream::log {
 namespace {
@@ -87,7 +87,7 @@ TEST(Partitioner, ChoosesAsTheClientsThemselves) {
     std::string hex;
     int partitions = 0, java = 0, consistent = 0, murmur2 = 0, fnv1a = 0, sarama = 0;
     ASSERT_TRUE(columns >> hex >> partitions >> java >> consistent >> murmur2 >> fnv1a >> sarama) << line;
-    const std::string key = absl::HexStringToBytes(hex);
+    const std::string key = BytesOfHex(hex).value();
     SCOPED_TRACE(line);
     EXPECT_EQ(PartitionOfKey(KeyHash::kMurmur2, key, partitions), Partition(java));
     EXPECT_EQ(PartitionOfKey(KeyHash::kMurmur2, key, partitions), Partition(murmur2));

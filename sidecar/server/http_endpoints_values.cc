@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
+#include "common/base/hex.h"
 #include "common/base/strings.h"
 #include "nlohmann/json.hpp"
 
@@ -30,12 +30,9 @@ absl::Status Malformed(std::string_view parameter, std::string_view text, std::s
 }
 
 bool DecodeHex(std::string_view text, Bytes* bytes) {
-  if (text.size() % 2 != 0) return false;
-  for (const char c : text) {
-    if (!absl::ascii_isxdigit(static_cast<unsigned char>(c))) return false;
-  }
-  *bytes = absl::HexStringToBytes(ToAbsl(text));
-  return true;
+  std::optional<std::string> decoded = BytesOfHex(text);
+  if (decoded) *bytes = *std::move(decoded);
+  return decoded.has_value();
 }
 
 RenderedValue Base64(std::string_view bytes) { return {Quote(absl::Base64Escape(ToAbsl(bytes))), "base64"}; }
