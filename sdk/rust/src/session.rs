@@ -447,10 +447,9 @@ impl Session {
             _ => false,
         };
         if !fits && answer.error.is_none() {
-            // The connection ends with ERROR: whoever asked must not get a RESULT in before it.
-            for flight in state.flights.values() {
-                flight.void.store(true, Ordering::Relaxed);
-            }
+            // The connection ends with ERROR: whoever asked wakes up when `question` goes, and must not get a RESULT in before it.
+            drop(state);
+            self.void(|_| true);
             return Err(bad_frame(format!("request {} was answered with something else than it asked for", answer.rid)).into());
         }
         // There is room for one; it fails where the one who asked has gone.
