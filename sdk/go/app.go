@@ -14,15 +14,22 @@ import (
 	"time"
 )
 
-// An App is a stream processor's program: handlers for the inputs of its manifest. Register them with On, then call Main
-// or Run.
+// An App is a stream processor's program: handlers for the inputs of its manifest, for timers, for windows that close, and
+// hooks. Register them with On, OnTimer, OnClose, then call Main or Run.
 type App struct {
-	handlers map[string]*handler
-	order    []string
+	handlers map[string]*handler // by input
+	order    []string            // the inputs
+	timers   map[timerID]*handler
+	closings map[string]*handler  // by store
+	merges   map[string]mergeFunc // by store
+	hooks    hooks
 }
 
 // New makes an App without handlers.
-func New() *App { return &App{handlers: map[string]*handler{}} }
+func New() *App {
+	return &App{handlers: map[string]*handler{}, timers: map[timerID]*handler{}, closings: map[string]*handler{},
+		merges: map[string]mergeFunc{}}
+}
 
 type handler struct {
 	run func(ctx *Context) error

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/tinylib/msgp/msgp"
 )
@@ -57,8 +58,9 @@ type stateOp struct {
 }
 
 type storeRun struct {
-	slots  []slot           // per key of the batch
-	others map[string]*slot // other keys
+	slots  []slot           // per key of the batch; of a plain table
+	others map[string]*slot // other keys; of windows and sessions all rows
+	spare  []slot           // for others
 }
 
 // A batchRun is one batch in flight: what its items know and stage, and its RESULT. It belongs to the goroutine that
@@ -75,20 +77,32 @@ type batchRun struct {
 	done   atomic.Int64 // items finished, for EXTEND
 
 	ctx         Context
+	hook        func(ctx *Context) error // BEGIN or FINALIZE: what is called in place of items
+	memory      *taskMemory              // of the task
 	stores      []storeRun
 	keyIndex    map[string]int32 // made when a handler first names another key
 	ops         []stateOp
 	toldOps     int
 	outputs     []byte // encoded, one after the other
 	outputCount int
-	staged      int // bytes of ops and outputs
-	elements    int // list elements of ops and outputs
+	timers      []byte // likewise
+	timerCount  int
+	touched     map[keyedTimer]struct{} // timers set or cancelled, where the batch has some that this could overtake
+	deferred    []func()                // to be done once the batch counts
+	staged      int                     // bytes of ops, outputs and timers
+	elements    int                     // list elements of them
 	arena       []byte
 	scratch     []byte
+	parts       [][]byte // of sessionValues
 }
 
-func newBatchRun(ctx context.Context, s *schema, l link, log *slog.Logger, frame batchFrame) *batchRun {
-	b := &batchRun{schema: s, link: l, log: log, frame: frame, stores: make([]storeRun, len(s.stores))}
+// A mark is how far a batch had come before an item.
+type mark struct {
+	ops, outputs, outputCount, timers, timerCount, deferred, staged, elements int
+}
+
+func newBatchRun(ctx context.Context, s *schema, l link, log *slog.Logger, frame batchFrame, memory *taskMemory) *batchRun {
+	b := &batchRun{schema: s, link: l, log: log, frame: frame, memory: memory, stores: make([]storeRun, len(s.tables))}
 	b.ctx = Context{Context: ctx, batch: b}
 	return b
 }
@@ -97,6 +111,9 @@ func (b *batchRun) budget() int { return min(b.schema.frameCap, defaultFrameCap)
 
 // run handles the items and gives the RESULT frame. The only error is that of a batch that no longer counts.
 func (b *batchRun) run() ([]byte, error) {
+	if b.hook != nil {
+		return b.runHook()
+	}
 	trace := b.frame.flags&flagTrace != 0
 	done := 0
 	var failed *failure
@@ -109,31 +126,60 @@ func (b *batchRun) run() ([]byte, error) {
 				return nil, err
 			}
 		}
-		ops, outputs, count, staged, elements := len(b.ops), len(b.outputs), b.outputCount, b.staged, b.elements
-		undo := func() {
-			b.undo(ops)
-			b.outputs, b.outputCount, b.staged, b.elements = b.outputs[:outputs], count, staged, elements
-		}
+		before := b.mark()
 		err := b.handle(done)
 		if b.void.Load() {
 			return nil, ErrVoid
 		}
-		if full := b.staged > b.budget() || b.elements > maxElements/2; err == nil && full {
-			if b.staged-staged <= b.budget() && b.elements-elements <= maxElements/2 {
-				undo()
+		if err == nil && !b.fits(mark{}) {
+			if b.fits(before) {
+				b.undo(before) // the next batch begins with this item
 				break
 			}
-			err = &OutputError{Message: fmt.Sprintf("the state changes and outputs of this one record have %d bytes together, which "+
-				"does not fit a frame of %d bytes; emit and write less per record", b.staged-staged, b.schema.frameCap)}
+			err = b.tooLarge("record", before)
 		}
 		if err != nil {
-			undo()
+			b.undo(before)
 			failed = failureOf(err)
 			break
 		}
 		b.done.Store(int64(done + 1))
 	}
 	return b.result(done, failed), nil
+}
+
+// runHook calls a hook, whose frame has one item for it, and gives the RESULT frame: all of it or, with a failure, nothing.
+func (b *batchRun) runHook() ([]byte, error) {
+	if b.void.Load() {
+		return nil, ErrVoid
+	}
+	err := b.handle(0)
+	if b.void.Load() {
+		return nil, ErrVoid
+	}
+	if err == nil && !b.fits(mark{}) {
+		err = b.tooLarge("hook", mark{})
+	}
+	var failed *failure
+	if err != nil {
+		b.undo(mark{})
+		failed = failureOf(err)
+	}
+	return b.result(0, failed), nil
+}
+
+func (b *batchRun) mark() mark {
+	return mark{len(b.ops), len(b.outputs), b.outputCount, len(b.timers), b.timerCount, len(b.deferred), b.staged, b.elements}
+}
+
+// fits tells whether what was staged since then goes into a frame.
+func (b *batchRun) fits(since mark) bool {
+	return b.staged-since.staged <= b.budget() && b.elements-since.elements <= maxElements/2
+}
+
+func (b *batchRun) tooLarge(what string, since mark) error {
+	return &OutputError{Message: fmt.Sprintf("the state changes and outputs of this one %s have %d bytes together, which does not fit "+
+		"a frame of %d bytes; emit and write less per %s", what, b.staged-since.staged, b.schema.frameCap, what)}
 }
 
 // handle runs the handler of one item.
@@ -151,16 +197,54 @@ func (b *batchRun) handle(index int) (err error) {
 			err = &panicError{panicked, stackOf()}
 		}
 	}()
-	return b.schema.inputs[ctx.item.input].handler.run(ctx)
+	before := len(b.ops)
+	if err := b.call(ctx); err != nil || ctx.failed != nil {
+		return err
+	}
+	return b.finishSessions(before)
 }
 
-// undo takes back the writes from `mark` on, the last first.
-func (b *batchRun) undo(mark int) {
-	for at := len(b.ops) - 1; at >= mark; at-- {
+func (b *batchRun) call(ctx *Context) error {
+	switch ctx.item.kind {
+	case recordItem:
+		return b.schema.inputs[ctx.item.of].handler.run(ctx)
+	case hookItem:
+		return b.hook(ctx)
+	}
+	if ctx.item.kind == timerItem && b.overtaken(ctx) {
+		return nil
+	}
+	due, err := b.schema.due(ctx.item)
+	if err != nil {
+		return err
+	}
+	return due.run(ctx)
+}
+
+// runDeferred does what was to be done once the batch counts. The error is that of a panic.
+func (b *batchRun) runDeferred() (err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("a change of what was gathered failed: %w", &panicError{panicked, stackOf()})
+		}
+	}()
+	for _, act := range b.deferred {
+		act()
+	}
+	return nil
+}
+
+// undo takes back what came after the mark, the last write first.
+func (b *batchRun) undo(to mark) {
+	for at := len(b.ops) - 1; at >= to.ops; at-- {
 		*b.ops[at].slot = b.ops[at].before
 	}
-	b.ops = b.ops[:mark]
-	b.toldOps = min(b.toldOps, mark)
+	b.ops = b.ops[:to.ops]
+	b.toldOps = min(b.toldOps, to.ops)
+	b.outputs, b.outputCount = b.outputs[:to.outputs], to.outputCount
+	b.timers, b.timerCount = b.timers[:to.timers], to.timerCount
+	b.deferred = b.deferred[:to.deferred]
+	b.staged, b.elements = to.staged, to.elements
 }
 
 // ownSlot is the slot of the record's own key. Precondition: it has one.
@@ -168,7 +252,7 @@ func (b *batchRun) ownSlot(store int) *slot {
 	return &b.slots(store)[b.ctx.item.keyIndex]
 }
 
-// slots of a store, filled with what came along when they are first wanted.
+// slots of a plain table, filled with what came along when they are first wanted.
 func (b *batchRun) slots(store int) []slot {
 	run := &b.stores[store]
 	if run.slots == nil {
@@ -190,6 +274,9 @@ func (b *batchRun) slots(store int) []slot {
 
 // slot of any key; one that is not the batch's is made. `key` is kept.
 func (b *batchRun) slot(store int, key []byte) *slot {
+	if b.schema.shape.tables[store] != plainTable {
+		return b.row(store, key)
+	}
 	if b.keyIndex == nil {
 		b.keyIndex = make(map[string]int32, len(b.frame.keys))
 		for i, known := range b.frame.keys {
@@ -199,15 +286,25 @@ func (b *batchRun) slot(store int, key []byte) *slot {
 	if index, known := b.keyIndex[string(key)]; known {
 		return &b.slots(store)[index]
 	}
-	run := &b.stores[store]
-	if run.others == nil {
-		run.others = map[string]*slot{}
+	return b.stores[store].other(key)
+}
+
+// other is the slot of a key that is not the batch's, or of a row. `key` is kept.
+func (r *storeRun) other(key []byte) *slot {
+	if found := r.others[string(key)]; found != nil {
+		return found
 	}
-	found := run.others[string(key)]
-	if found == nil {
-		found = &slot{op: -1}
-		run.others[string(key)] = found
+	if r.others == nil {
+		r.others = map[string]*slot{}
 	}
+	if len(r.spare) == 0 {
+		r.spare = make([]slot, min(max(2*len(r.others), 8), 1024))
+	}
+	found := &r.spare[0]
+	r.spare = r.spare[1:]
+	found.op = -1
+	// Nobody writes to the bytes of a key: the frame's, or the arena's behind its end.
+	r.others[unsafe.String(unsafe.SliceData(key), len(key))] = found
 	return found
 }
 
@@ -258,7 +355,11 @@ func (b *batchRun) scan(request *scanRequest) ([]rawRow, []byte, error) {
 // result encodes RESULT: the last write of each key, and the outputs.
 func (b *batchRun) result(done int, failed *failure) []byte {
 	frame := make([]byte, 0, b.staged+2*writeOverhead*len(b.ops)+256)
-	frame = beginFrame(frame, kindResult, 5)
+	fields := uint32(5)
+	if b.timerCount > 0 {
+		fields = 6
+	}
+	frame = beginFrame(frame, kindResult, fields)
 	frame = msgp.AppendUint64(frame, b.frame.seq)
 	frame = appendInt(frame, int64(done))
 	frame = appendFailure(frame, failed)
@@ -286,7 +387,11 @@ func (b *batchRun) result(done int, failed *failure) []byte {
 		}
 	}
 	frame = msgp.AppendArrayHeader(frame, uint32(b.outputCount))
-	return endFrame(append(frame, b.outputs...))
+	frame = append(frame, b.outputs...)
+	if b.timerCount > 0 {
+		frame = append(msgp.AppendArrayHeader(frame, uint32(b.timerCount)), b.timers...)
+	}
+	return endFrame(frame)
 }
 
 // appendTo encodes into the arena; the result is never nil and stays as it is.
@@ -317,7 +422,7 @@ func stackOf() string {
 	var text strings.Builder
 	for {
 		frame, more := frames.Next()
-		if strings.HasSuffix(frame.Function, "batchRun).handle") {
+		if strings.HasSuffix(frame.Function, "batchRun).call") || strings.Contains(frame.Function, "batchRun).runDeferred") {
 			break
 		}
 		if !strings.HasPrefix(frame.Function, "runtime.") {

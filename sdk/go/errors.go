@@ -31,17 +31,17 @@ func badFrame(format string, arguments ...any) *ProtocolError {
 	return &ProtocolError{codeBadFrame, fmt.Sprintf(format, arguments...)}
 }
 
-// A DecodeError says that the key or value of a record is not what its codec expects. Failure class Decode.
+// A DecodeError says that the key or value of a record, or the key of a timer or a window, is not what its codec expects.
+// Failure class Decode.
 type DecodeError struct {
-	What, Input, Codec string // What: "key" or "value"
-	Task               int32
-	Offset             int64
-	Cause              error
+	What  string // "key" or "value"
+	Of    string // what and where it is
+	Codec string
+	Cause error
 }
 
 func (e *DecodeError) Error() string {
-	return fmt.Sprintf("the %s of a record of input %q (partition %d, offset %d) is not %s: %v",
-		e.What, e.Input, e.Task, e.Offset, e.Codec, e.Cause)
+	return fmt.Sprintf("the %s of %s is not %s: %v", e.What, e.Of, e.Codec, e.Cause)
 }
 func (e *DecodeError) Unwrap() error { return e.Cause }
 
@@ -55,7 +55,7 @@ type OutputError struct {
 func (e *OutputError) Error() string { return e.Message }
 func (e *OutputError) Unwrap() error { return e.Cause }
 
-// An UndeclaredError names a store or an output that the manifest does not declare, and those it does.
+// An UndeclaredError names a store, join, lookup or output that the manifest does not declare, and those it does.
 type UndeclaredError struct {
 	What, Name string
 	Declared   []string
@@ -68,6 +68,9 @@ func (e *UndeclaredError) Error() string {
 
 // ErrNoKey is returned by the calls that mean the record's own key, for a record without one.
 var ErrNoKey = errors.New("the record has no key, so there is no default key for state; name one, or send records with keys")
+
+var errTakeOutside = errors.New("Gathered.Take outside of OnBegin and OnFinalize: what it takes would be lost with a record that fails; " +
+	"use Change")
 
 type rejectError struct{ cause error }
 

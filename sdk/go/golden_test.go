@@ -3,16 +3,15 @@ package millstream
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -24,6 +23,7 @@ import (
 // The golden frames that every implementation of the protocol reads: decoded, encoded, refused as they say.
 
 type goldenFrame struct {
+	Time      bool // of a processor with windows, sessions and timers
 	Direction string
 	Canonical bool
 	Message   map[string]any
@@ -33,12 +33,13 @@ type goldenFrame struct {
 
 func goldenFrames(t *testing.T) map[string]goldenFrame {
 	t.Helper()
-	paths, err := filepath.Glob("../../tests/conformance/frames/*.json")
-	if err != nil || len(paths) == 0 {
-		t.Fatal("no golden frames", err)
+	plain, _ := filepath.Glob("../../tests/conformance/frames/*.json")
+	timed, _ := filepath.Glob("../../tests/conformance/frames/time/*.json")
+	if len(plain) == 0 || len(timed) == 0 {
+		t.Fatal("no golden frames")
 	}
 	frames := map[string]goldenFrame{}
-	for _, path := range paths {
+	for _, path := range append(plain, timed...) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -49,13 +50,19 @@ func goldenFrames(t *testing.T) map[string]goldenFrame {
 		if err := decoder.Decode(&frame); err != nil {
 			t.Fatal(path, err)
 		}
-		frames[strings.TrimSuffix(filepath.Base(path), ".json")] = frame
+		frame.Time = slices.Contains(timed, path)
+		name := strings.TrimSuffix(filepath.Base(path), ".json")
+		if frame.Time {
+			name = "time/" + name
+		}
+		frames[name] = frame
 	}
 	return frames
 }
 
-// A session with more inputs and stores than any golden frame speaks of, whose frames come from `data`.
-func goldenSession(data []byte) *session {
+// goldenSchema has more inputs and stores than any golden frame speaks of. With time the first store is one of windows that
+// are told at their end, the second one of sessions.
+func goldenSchema(withTime bool) *schema {
 	app := New()
 	ports := func(prefix string) (ports []welcomePort) {
 		for n := range 8 {
@@ -66,10 +73,22 @@ func goldenSession(data []byte) *session {
 	for _, port := range ports("i") {
 		On(app, port.name, Bytes, Bytes, func(*Context, Record[[]byte, []byte]) error { return nil })
 	}
-	s, err := newSchema(welcome{version: 1, inputs: ports("i"), outputs: ports("o"), stores: ports("s"), frameCap: defaultFrameCap}, app)
+	stores := ports("s")
+	if withTime {
+		stores[0].kind, stores[0].closes = "Window", true
+		stores[1].kind = "Session"
+		OnClose(app, NewWindowStore("s0", Bytes, Bytes), func(*Context, Closed[[]byte, []byte]) error { return nil })
+	}
+	s, err := newSchema(welcome{version: 1, inputs: ports("i"), outputs: ports("o"), stores: stores, timers: withTime,
+		frameCap: defaultFrameCap}, app)
 	if err != nil {
 		panic(err)
 	}
+	return s
+}
+
+// A session whose frames come from `data`.
+func goldenSession(data []byte, withTime bool) *session {
 	conn, other := net.Pipe()
 	go func() { // what is sent is nobody's concern here
 		buffer := make([]byte, 1024)
@@ -79,10 +98,9 @@ func goldenSession(data []byte) *session {
 			}
 		}
 	}()
-	session := &session{conn: conn, reader: bufio.NewReader(bytes.NewReader(data)), frameCap: defaultFrameCap, schema: s, parallel: 2,
-		flights: map[uint64]*flight{}, lastOf: map[int32]*flight{}, answers: map[uint64]*question{}}
-	session.log = slog.Default()
-	session.ctx, session.cancel = context.WithCancel(context.Background())
+	session := &session{conn: conn, reader: bufio.NewReader(bytes.NewReader(data)), frameCap: defaultFrameCap,
+		schema: goldenSchema(withTime), parallel: 2, log: quiet()}
+	session.init()
 	return session
 }
 
@@ -92,7 +110,7 @@ func payloadOf(t *testing.T, frame goldenFrame) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	payload, err := goldenSession(data).receive()
+	payload, err := goldenSession(data, frame.Time).receive()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,29 +134,19 @@ func shownBatch(b batchFrame) map[string]any {
 	for _, key := range b.keys {
 		keys = append(keys, shown(key))
 	}
-	for _, item := range b.items {
-		headers := []any{}
-		for _, header := range readHeaders(item.headers) {
-			headers = append(headers, map[string]any{"name": shown([]byte(header.Name)), "value": shown(header.Value)})
-		}
-		var key any
-		if item.keyIndex >= 0 {
-			key = shownInt(item.keyIndex)
-		}
-		items = append(items, map[string]any{"input": shownInt(item.input), "offset": shownInt(item.offset), "timestamp": shownInt(item.timestamp),
-			"keyIndex": key, "value": shown(item.value), "headers": headers, "attempt": shownInt(item.attempt)})
+	for at := range b.items {
+		items = append(items, shownItem(&b, &b.items[at]))
 	}
 	for store, values := range b.state {
-		if values == nil {
+		if !b.came[store] {
 			continue
 		}
 		list := []any{}
 		for _, value := range values {
-			if value.kind == stateNotPrefetched {
-				list = append(list, map[string]any{"notPrefetched": true})
-			} else {
-				list = append(list, shown(value.value))
-			}
+			list = append(list, shownState(value))
+		}
+		if b.rows != nil && b.rows[store] != nil {
+			list = shownRows(b.rows[store], len(b.keys))
 		}
 		state[strconv.Itoa(store)] = list
 	}
@@ -148,6 +156,78 @@ func shownBatch(b batchFrame) map[string]any {
 	}
 	return map[string]any{"kind": "BATCH", "seq": shownInt(b.seq), "task": shownInt(b.task), "flags": shownInt(b.flags), "keys": keys,
 		"items": items, "state": state, "watermark": watermark}
+}
+
+func shownItem(b *batchFrame, item *batchItem) map[string]any {
+	shown := map[string]any{"attempt": shownInt(item.attempt), "keyIndex": nil, "value": shown(item.value)}
+	if item.keyIndex >= 0 {
+		shown["keyIndex"] = shownInt(item.keyIndex)
+	}
+	switch item.kind {
+	case timerItem:
+		delete(shown, "value")
+		shown["timer"], shown["clock"], shown["time"] = string(item.detail), shownInt(0), shownInt(item.timestamp)
+		if item.wallClock {
+			shown["clock"] = shownInt(1)
+		}
+	case closingItem:
+		shown["closing"], shown["start"], shown["end"] = shownInt(item.of), shownInt(item.offset), shownInt(item.timestamp+1)
+		if item.value == nil {
+			shown["value"] = map[string]any{"notPrefetched": true}
+		}
+	default:
+		shown["input"], shown["offset"], shown["timestamp"] = shownInt(item.of), shownInt(item.offset), shownInt(item.timestamp)
+		shown["headers"] = shownHeaders(item)
+		if windows := shownWindows(b, item); len(windows) > 0 {
+			shown["windows"] = windows
+		}
+	}
+	return shown
+}
+
+func shownHeaders(item *batchItem) []any {
+	headers := []any{}
+	for _, header := range readHeaders(item.detail) {
+		headers = append(headers, map[string]any{"name": shown([]byte(header.Name)), "value": shown(header.Value)})
+	}
+	return headers
+}
+
+func shownWindows(b *batchFrame, item *batchItem) []any {
+	list := []any{}
+	for _, window := range b.windowsOf(item) {
+		shown := map[string]any{"store": shownInt(window.table), "start": shownInt(window.start), "end": shownInt(window.end)}
+		var merged []any
+		for _, part := range b.partsOf(&window) {
+			merged = append(merged, []any{shownInt(part.start), shownInt(part.end)})
+		}
+		if merged != nil {
+			shown["merged"] = merged
+		}
+		list = append(list, shown)
+	}
+	return list
+}
+
+func shownRows(rows []windowRow, keys int) []any {
+	list := make([]any, keys)
+	for key := range list {
+		of := []any{}
+		for _, row := range rows {
+			if int(row.keyIndex) == key {
+				of = append(of, map[string]any{"start": shownInt(row.start), "end": shownInt(row.end), "value": shownState(row.state)})
+			}
+		}
+		list[key] = of
+	}
+	return list
+}
+
+func shownState(value prefetchedValue) any {
+	if value.kind == stateNotPrefetched {
+		return map[string]any{"notPrefetched": true}
+	}
+	return shown(value.value)
 }
 
 func TestGoldenFramesThatAreReceived(t *testing.T) {
@@ -162,12 +242,11 @@ func TestGoldenFramesThatAreReceived(t *testing.T) {
 		switch frame.Message["kind"] {
 		case "BATCH":
 			batches++
-			got := shownBatch(readBatch(r, fields, 8, 8))
+			got := shownBatch(readBatch(r, fields, &goldenSchema(frame.Time).shape))
 			if err := r.end(); err != nil {
 				t.Error(name, err)
 			}
-			// A store whose state is for no keys at all looks like one that did not come.
-			if len(frame.Message["keys"].([]any)) > 0 && !reflect.DeepEqual(got, frame.Message) {
+			if !reflect.DeepEqual(got, frame.Message) {
 				t.Errorf("%s: %v, want %v", name, got, frame.Message)
 			}
 		case "WELCOME":
@@ -177,12 +256,18 @@ func TestGoldenFramesThatAreReceived(t *testing.T) {
 				t.Error(name, err)
 			}
 			if w.processor != frame.Message["processor"] || shownInt(w.session) != frame.Message["session"] ||
-				len(w.stores) != len(frame.Message["stores"].([]any)) || len(w.joins) != len(frame.Message["joins"].([]any)) {
+				len(w.stores) != len(frame.Message["stores"].([]any)) || len(w.joins) != len(frame.Message["joins"].([]any)) || w.timers != (frame.Message["timers"] == true) {
 				t.Errorf("%s: %+v", name, w)
+			}
+			for i, store := range frame.Message["stores"].([]any) {
+				window, _ := store.(map[string]any)["window"].(map[string]any)
+				if w.stores[i].kind != store.(map[string]any)["type"] || w.stores[i].closes != (window["final"] == true) {
+					t.Errorf("%s: %+v", name, w.stores[i])
+				}
 			}
 		case "ERROR", "GOODBYE", "PING", "PONG", "OPEN", "CLOSE", "CANCEL", "VALUES", "ROWS":
 			var protocol *ProtocolError
-			if err := goldenSession(nil).dispatch(payload); errors.As(err, &protocol) {
+			if err := goldenSession(nil, frame.Time).dispatch(payload); errors.As(err, &protocol) {
 				t.Error(name, err)
 			}
 		default:
@@ -202,7 +287,7 @@ func TestGoldenFramesThatAreRefused(t *testing.T) {
 		}
 		tested++
 		data, _ := hex.DecodeString(frame.Frame)
-		s := goldenSession(data)
+		s := goldenSession(data, frame.Time)
 		payload, err := s.receive()
 		if err == nil && strings.Contains(name, "welcome") {
 			r := &frameReader{rest: payload}
@@ -298,6 +383,16 @@ func encodeGoldenResult(m map[string]any) []byte {
 		b.outputs = out
 		b.outputCount++
 	}
+	timers, _ := m["timers"].([]any)
+	for _, entry := range timers {
+		timer := entry.(map[string]any)
+		var due *int64
+		if timer["time"] != nil {
+			at := number(timer["time"])
+			due = &at
+		}
+		b.setTimer(rawOf(timer["key"]), timerID{timer["name"].(string), number(timer["clock"]) == 1}, due)
+	}
 	var failed *failure
 	if f, isFailure := m["failure"].(map[string]any); isFailure {
 		failed = &failure{f["class"].(string), f["error"].(string), f["message"].(string), f["retriable"].(bool)}
@@ -332,7 +427,7 @@ func TestFramesThatAreCutAnywhere(t *testing.T) {
 		}
 		payload := payloadOf(t, frame)
 		for cut := range payload {
-			s := goldenSession(nil)
+			s := goldenSession(nil, frame.Time)
 			if err := s.dispatch(payload[:cut]); err == nil {
 				t.Fatalf("%s cut after %d bytes was taken", name, cut)
 			}

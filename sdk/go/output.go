@@ -10,7 +10,8 @@ import (
 )
 
 // An Output is a handle on an output of the manifest, with the codecs of its keys and values. Declare it once, next to
-// the handlers; it is safe for use by all of them.
+// the handlers; it is safe for use by all of them. The output "loop" of a manifest with `loop: {}` sends records to any key
+// of the processor itself, where the handler of the input "loop" gets them; they need a key.
 type Output[K, V any] struct {
 	name  string
 	key   Codec[K]
@@ -30,7 +31,7 @@ func (o *Output[K, V]) Name() string { return o.name }
 type EmitOptions struct {
 	NullKey, NullValue bool // whatever key or value was passed
 	Headers            []Header
-	Time               time.Time // default: that of the record being handled
+	Time               time.Time // default: that of the record being handled, of the timer, the last millisecond of the window
 	Partition          *int32    // default: by the hash of the key
 }
 
@@ -81,9 +82,9 @@ func (o *Output[K, V]) EmitWith(ctx *Context, key K, value V, options EmitOption
 // stage encodes the output where it goes into RESULT.
 func (o *Output[K, V]) stage(ctx *Context, id int, key, value []byte, options EmitOptions) error {
 	b := ctx.batch
-	timestamp, has := ctx.item.timestamp, true
+	timestamp, has := ctx.item.timestamp, ctx.item.kind != hookItem
 	if !options.Time.IsZero() {
-		timestamp = options.Time.UnixMilli()
+		timestamp, has = options.Time.UnixMilli(), true
 	}
 	if timestamp < b.schema.minTimestamp || timestamp > b.schema.maxTimestamp {
 		if !options.Time.IsZero() {
@@ -91,6 +92,10 @@ func (o *Output[K, V]) stage(ctx *Context, id int, key, value []byte, options Em
 				b.schema.minTimestamp, b.schema.maxTimestamp)})
 		}
 		has = false // a record without a time of its own: the sidecar's clock
+	}
+	if id == b.schema.loop && (key == nil || options.Partition != nil) {
+		return ctx.fail(&OutputError{Message: fmt.Sprintf("output %q: what is sent to the loop needs a key and chooses no partition: "+
+			"it comes back where its key belongs", o.name)})
 	}
 	fields := uint32(4)
 	switch {

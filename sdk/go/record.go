@@ -2,6 +2,12 @@ package millstream
 
 import "time"
 
+// A Header of a record; a nil Value is null.
+type Header struct {
+	Name  string
+	Value []byte
+}
+
 // A Record of an input as its handler sees it. It is valid while the handler runs; Key and Value may be kept unless they
 // are []byte or hold some.
 type Record[K, V any] struct {
@@ -30,7 +36,7 @@ func decodeRecord[K, V any](ctx *Context, key Codec[K], value Codec[V]) (Record[
 }
 
 func (c *Context) undecodable(what, codec string, cause error) error {
-	return &DecodeError{what, c.Input(), codec, c.Task(), c.item.offset, cause}
+	return &DecodeError{what, c.what(), codec, cause}
 }
 
 // RawKey and RawValue are the bytes as they are in the topic, nil for null. Do not change them.
@@ -38,7 +44,7 @@ func (r Record[K, V]) RawKey() []byte   { return r.ctx.key }
 func (r Record[K, V]) RawValue() []byte { return r.ctx.item.value }
 
 // Headers are all headers in order; names may repeat.
-func (r Record[K, V]) Headers() []Header { return readHeaders(r.ctx.item.headers) }
+func (r Record[K, V]) Headers() []Header { return readHeaders(r.ctx.item.detail) }
 
 // Header is the value of the last header of that name.
 func (r Record[K, V]) Header(name string) (value []byte, found bool) {
@@ -56,7 +62,7 @@ func (r Record[K, V]) Time() time.Time  { return time.UnixMilli(r.ctx.item.times
 
 // Where the record comes from. Task is the partition, which is the same for every input.
 func (r Record[K, V]) Input() string { return r.ctx.Input() }
-func (r Record[K, V]) Topic() string { return r.ctx.batch.schema.inputs[r.ctx.item.input].topic }
+func (r Record[K, V]) Topic() string { return r.ctx.batch.schema.inputs[r.ctx.item.of].topic }
 func (r Record[K, V]) Task() int32   { return r.ctx.Task() }
 func (r Record[K, V]) Offset() int64 { return r.ctx.item.offset }
 

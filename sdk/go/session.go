@@ -44,7 +44,8 @@ type session struct {
 
 	lock     sync.Mutex // guards what follows
 	flights  map[uint64]*flight
-	lastOf   map[int32]*flight // by task: what the next batch of it waits for
+	lastOf   map[int32]chan struct{} // by task: closed when the last of its batches and hooks has ended, which the next one waits for
+	memories map[int32]*taskMemory   // by task, from OPEN to CLOSE
 	answers  map[uint64]*question
 	nextRID  uint64
 	leaving  bool // GOODBYE was said by either side: disconnect once nothing is in flight
@@ -58,9 +59,14 @@ type session struct {
 type flight struct {
 	run      *batchRun
 	cancel   context.CancelFunc
-	after    *flight // of the same task, perhaps still at work though void
-	finished chan struct{}
+	turn     turn
 	extended int64 // `done` of the last EXTEND
+}
+
+// A turn is a place in the queue of a task.
+type turn struct {
+	after    <-chan struct{} // nil: nobody is before
+	finished chan struct{}
 }
 
 type question struct {
@@ -83,9 +89,8 @@ type answer struct {
 func openSession(conn net.Conn, app *App, name string, parallel int, log *slog.Logger) (*session, error) {
 	s := &session{
 		conn: conn, reader: bufio.NewReaderSize(conn, readBuffer), frameCap: defaultFrameCap, app: app, parallel: parallel, log: log,
-		flights: map[uint64]*flight{}, lastOf: map[int32]*flight{}, answers: map[uint64]*question{}, nextRID: 1,
 	}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.init()
 	if err := s.handshake(name); err != nil {
 		var config *ConfigError
 		var protocol *ProtocolError
@@ -99,9 +104,15 @@ func openSession(conn net.Conn, app *App, name string, parallel int, log *slog.L
 	return s, nil
 }
 
+func (s *session) init() {
+	s.flights, s.lastOf, s.memories = map[uint64]*flight{}, map[int32]chan struct{}{}, map[int32]*taskMemory{}
+	s.answers, s.nextRID = map[uint64]*question{}, 1
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+}
+
 func (s *session) handshake(name string) error {
 	s.conn.SetDeadline(time.Now().Add(handshakeTimeout))
-	if err := s.send(helloFrame(s.app.order, s.parallel, name)); err != nil {
+	if err := s.send(helloFrame(s.app.order, s.app.hooks.capabilities(), s.parallel, name)); err != nil {
 		return err
 	}
 	payload, err := s.receive()
@@ -272,11 +283,15 @@ func (s *session) dispatch(payload []byte) error {
 	}
 	switch kind {
 	case kindBatch:
-		frame := readBatch(r, fields, len(s.schema.stores), len(s.schema.inputs))
+		frame := readBatch(r, fields, &s.schema.shape)
 		if err := r.end(); err != nil {
 			return err
 		}
-		return s.take(frame)
+		return s.take(frame, nil)
+	case kindBegin, kindFinalize:
+		return s.takeHook(r, kind, fields)
+	case kindCommitted:
+		return s.takeCommitted(r, fields)
 	case kindValues, kindRows:
 		return s.takeAnswer(r, kind, fields)
 	case kindCancel:
@@ -285,9 +300,11 @@ func (s *session) dispatch(payload []byte) error {
 		s.void(seq)
 		s.lock.Unlock()
 	case kindOpen:
-		one("OPEN task")
+		s.forgetTask(int32(one("OPEN task")))
 	case kindClose:
-		s.voidTask(int32(one("CLOSE task")))
+		task := int32(one("CLOSE task"))
+		s.voidTask(task)
+		s.forgetTask(task)
 	case kindPing:
 		if nonce := one("PING nonce"); r.err == nil {
 			return s.send(numberFrame(kindPong, nonce))
@@ -317,47 +334,70 @@ func (s *session) dispatch(payload []byte) error {
 	return r.err
 }
 
-// take starts a batch that agrees with what is in flight.
-func (s *session) take(frame batchFrame) error {
-	ctx, cancel := context.WithCancel(s.ctx)
-	f := &flight{run: newBatchRun(ctx, s.schema, s, s.log, frame), cancel: cancel, finished: make(chan struct{})}
+// take starts a batch, or a hook, that agrees with what is in flight.
+func (s *session) take(frame batchFrame, hook func(ctx *Context) error) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	valid := 0
 	for seq, other := range s.flights {
 		if seq == frame.seq {
-			cancel()
 			return badFrame("batch %d came twice", seq)
 		}
 		if other.run.void.Load() { // no longer counts: the sidecar sends the next one at once
 			continue
 		}
 		if other.run.frame.task == frame.task {
-			cancel()
 			return badFrame("batch %d: one of task %d is still in flight", frame.seq, frame.task)
 		}
-		valid++
+		if other.run.hook == nil {
+			valid++
+		}
 	}
-	if valid >= s.parallel {
-		cancel()
+	if valid >= s.parallel && hook == nil {
 		return badFrame("batch %d is more than the %d this worker takes at once", frame.seq, s.parallel)
 	}
-	f.after = s.lastOf[frame.task]
-	s.flights[frame.seq], s.lastOf[frame.task] = f, f
+	memory := s.memories[frame.task]
+	if memory == nil {
+		memory = &taskMemory{}
+		s.memories[frame.task] = memory
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	f := &flight{run: newBatchRun(ctx, s.schema, s, s.log, frame, memory), cancel: cancel, turn: s.queue(frame.task)}
+	f.run.hook = hook
+	s.flights[frame.seq] = f
 	s.handlers.Add(1)
 	go s.work(f)
 	return nil
 }
 
+// queue takes the next turn of a task, which has to be ended. Under the lock.
+func (s *session) queue(task int32) turn {
+	t := turn{s.lastOf[task], make(chan struct{})}
+	s.lastOf[task] = t.finished
+	return t
+}
+
+func (t turn) wait() {
+	if t.after != nil {
+		<-t.after
+	}
+}
+
+func (s *session) endTurn(task int32, t turn) {
+	s.lock.Lock()
+	if s.lastOf[task] == t.finished {
+		delete(s.lastOf, task)
+	}
+	s.lock.Unlock()
+	close(t.finished)
+}
+
 // work runs one batch on its goroutine.
 func (s *session) work(f *flight) {
 	defer s.handlers.Done()
-	defer close(f.finished)
+	defer s.endTurn(f.run.frame.task, f.turn)
 	defer f.cancel()
-	if f.after != nil {
-		<-f.after.finished
-		f.after = nil
-	}
+	f.turn.wait()
 	frame, err := f.run.run()
 	if err == nil {
 		var sent bool
@@ -371,6 +411,12 @@ func (s *session) work(f *flight) {
 		})
 		if sent {
 			s.results.Add(1)
+			// Without it what counts would not be whole: the sidecar takes the transaction back and sends it again.
+			if err := f.run.runDeferred(); err != nil {
+				s.tell(err)
+				s.end(err.Error())
+				return
+			}
 		}
 		if err != nil {
 			s.end(err.Error())
@@ -398,9 +444,6 @@ func (s *session) forget(f *flight) bool {
 	defer s.lock.Unlock()
 	known := s.flights[f.run.frame.seq] == f
 	delete(s.flights, f.run.frame.seq)
-	if s.lastOf[f.run.frame.task] == f && !f.run.void.Load() {
-		delete(s.lastOf, f.run.frame.task)
-	}
 	return known && !s.ended
 }
 
@@ -428,119 +471,6 @@ func (s *session) voidTask(task int32) {
 			s.void(seq)
 		}
 	}
-}
-
-// -- link
-
-func (s *session) get(b *batchRun, store int, keys [][]byte) ([][]byte, error) {
-	got, err := s.ask(b, func(rid uint64) []byte { return getFrame(b.frame.seq, rid, store, keys) })
-	if err != nil {
-		return nil, err
-	}
-	if got.kind != kindValues || len(got.values) != len(keys) {
-		return nil, s.wrongAnswer(fmt.Sprintf("GET of %d keys was answered with %s of %d", len(keys), kindName(got.kind), len(got.values)))
-	}
-	return got.values, nil
-}
-
-func (s *session) scan(b *batchRun, request *scanRequest) ([]rawRow, []byte, error) {
-	got, err := s.ask(b, func(rid uint64) []byte { return scanFrame(b.frame.seq, rid, request) })
-	if err != nil {
-		return nil, nil, err
-	}
-	if got.kind != kindRows {
-		return nil, nil, s.wrongAnswer("SCAN was answered with VALUES")
-	}
-	return got.rows, got.cursor, nil
-}
-
-func (s *session) extend(b *batchRun, done int) error {
-	sent, err := s.sendUnless(extendFrame(b.frame.seq, done), b.void.Load)
-	if err == nil && !sent {
-		err = ErrVoid
-	}
-	return err
-}
-
-func (s *session) wrongAnswer(problem string) error {
-	err := badFrame("%s", problem)
-	s.tell(err)
-	s.end(problem)
-	return ErrVoid
-}
-
-func (s *session) ask(b *batchRun, frame func(rid uint64) []byte) (answer, error) {
-	q := &question{b.frame.seq, make(chan answer, 1)}
-	s.lock.Lock()
-	if b.void.Load() || s.ended {
-		s.lock.Unlock()
-		return answer{}, ErrVoid
-	}
-	rid := s.nextRID
-	s.nextRID++
-	s.answers[rid] = q
-	s.lock.Unlock()
-	sent, err := s.sendUnless(frame(rid), b.void.Load)
-	if err != nil || !sent {
-		s.lock.Lock()
-		delete(s.answers, rid)
-		s.lock.Unlock()
-		var output *OutputError
-		if errors.As(err, &output) {
-			return answer{}, err
-		}
-		return answer{}, ErrVoid
-	}
-	got := <-q.answer // by takeAnswer, or by void, which the end of the session is as well
-	switch {
-	case got.void || got.problem == "cancelled":
-		return got, ErrVoid
-	case got.problem != "":
-		return got, fmt.Errorf("the sidecar could not read the state: %s", got.problem)
-	}
-	return got, nil
-}
-
-func (s *session) takeAnswer(r *frameReader, kind uint64, fields int) error {
-	least := 3
-	if kind == kindRows {
-		least = 4
-	}
-	if fields < least {
-		return badFrame("%s has %d fields", kindName(kind), fields)
-	}
-	left := fields - least
-	seq, rid := r.uint64("seq"), r.uint64("rid")
-	got := answer{kind: kind}
-	if kind == kindValues {
-		got.values = make([][]byte, r.list("VALUES"))
-		for i := range got.values {
-			got.values[i] = r.maybeBytes("value")
-		}
-	} else {
-		got.rows = make([]rawRow, r.list("ROWS"))
-		for i := range got.rows {
-			more := r.fields("row", 2) - 2
-			got.rows[i] = rawRow{r.bytes("key"), r.bytes("value")}
-			r.skip(more)
-		}
-		got.cursor = r.maybeBytes("cursor")
-	}
-	if r.more(&left) {
-		got.problem = r.text("error")
-	}
-	r.skip(left)
-	if err := r.end(); err != nil {
-		return err
-	}
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	// Else its batch was cancelled meanwhile.
-	if q := s.answers[rid]; q != nil && q.seq == seq {
-		delete(s.answers, rid)
-		q.answer <- got
-	}
-	return nil
 }
 
 // keep sends EXTEND for batches that made progress.

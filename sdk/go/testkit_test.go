@@ -185,14 +185,19 @@ func TestNothingIsAllocatedPerRecord(t *testing.T) {
 		for i := range records {
 			records[i] = TestRecord{Key: "k", Value: "v"}
 		}
-		payload, err := kit.batch(0, records)
-		if err != nil {
-			t.Fatal(err)
+		b := kitBatch{}
+		for _, record := range records {
+			encoded, err := kit.encode(0, record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.addRecord(encoded, nil)
 		}
+		payload := kit.payload(&b)
 		return testing.AllocsPerRun(20, func() {
 			r := &frameReader{rest: payload}
 			_, fields := readHead(r)
-			if _, err := newBatchRun(t.Context(), kit.schema, link, quiet(), readBatch(r, fields, 1, 1)).run(); err != nil {
+			if _, err := newBatchRun(t.Context(), kit.schema, link, quiet(), readBatch(r, fields, &kit.schema.shape), kit.memory).run(); err != nil {
 				t.Fatal(err)
 			}
 		})

@@ -27,22 +27,25 @@ const (
 )
 
 const (
-	kindHello   = 1
-	kindWelcome = 2
-	kindOpen    = 3
-	kindClose   = 4
-	kindBatch   = 5
-	kindResult  = 6
-	kindCancel  = 7
-	kindGet     = 8
-	kindValues  = 9
-	kindScan    = 10
-	kindRows    = 11
-	kindExtend  = 12
-	kindPing    = 20
-	kindPong    = 21
-	kindError   = 22
-	kindGoodbye = 23
+	kindHello     = 1
+	kindWelcome   = 2
+	kindOpen      = 3
+	kindClose     = 4
+	kindBatch     = 5
+	kindResult    = 6
+	kindCancel    = 7
+	kindGet       = 8
+	kindValues    = 9
+	kindScan      = 10
+	kindRows      = 11
+	kindExtend    = 12
+	kindBegin     = 13
+	kindFinalize  = 14
+	kindCommitted = 15
+	kindPing      = 20
+	kindPong      = 21
+	kindError     = 22
+	kindGoodbye   = 23
 )
 
 // A frameReader takes MessagePack values off the front of a payload. Its error is sticky: after the first one every read
@@ -142,6 +145,11 @@ func (r *frameReader) maybeBytes(field string) []byte {
 	return r.bytes(field)
 }
 
+func (r *frameReader) bool(field string) bool {
+	value, rest, err := msgp.ReadBoolBytes(r.rest)
+	return r.wrap(field, rest, err) && value
+}
+
 func (r *frameReader) text(field string) string { return string(r.bytes(field)) }
 
 // list reads an array of any length.
@@ -203,207 +211,6 @@ func (r *frameReader) end() error {
 	return r.err
 }
 
-// A header of a record; a nil Value is null.
-type Header struct {
-	Name  string
-	Value []byte
-}
-
-type recordItem struct {
-	input     uint32
-	keyIndex  int32 // -1: null
-	attempt   uint32
-	offset    int64
-	timestamp int64
-	value     []byte // nil: null
-	headers   []byte // MessagePack, decoded when asked for; nil: none
-}
-
-type stateKind uint8
-
-const (
-	stateAbsent stateKind = iota
-	stateValue
-	stateNotPrefetched
-)
-
-type prefetchedValue struct {
-	kind  stateKind
-	value []byte
-}
-
-type batchFrame struct {
-	seq          uint64
-	task         int32
-	flags        uint32
-	keys         [][]byte
-	items        []recordItem
-	state        [][]prefetchedValue // by store id; nil where the store did not come along
-	watermark    int64
-	hasWatermark bool
-}
-
-// readBatch reads what follows the kind. Views of the frame are kept.
-func readBatch(r *frameReader, fields int, stores, inputs int) batchFrame {
-	var b batchFrame
-	if fields < 6 {
-		r.fail("BATCH has %d fields, at least 6 are needed", fields)
-		return b
-	}
-	left := fields - 6
-	b.seq = r.uint64("BATCH seq")
-	b.task = r.int32("BATCH task")
-	b.flags = r.uint32("BATCH flags")
-	if count := r.list("BATCH keys"); count > 0 {
-		b.keys = make([][]byte, count)
-		for i := range b.keys {
-			b.keys[i] = r.bytes("BATCH key")
-		}
-	}
-	if count := r.list("BATCH items"); count > 0 {
-		b.items = make([]recordItem, count)
-		for i := range b.items {
-			readItem(r, &b.items[i], len(b.keys), inputs)
-			if r.err != nil {
-				return b
-			}
-		}
-	}
-	b.state = make([][]prefetchedValue, stores)
-	for count := r.mapSize("BATCH state"); count > 0 && r.err == nil; count-- {
-		store := r.uint32("BATCH state")
-		if r.err == nil && int(store) >= stores {
-			r.fail("BATCH has state of store %d, there are %d", store, stores)
-			return b
-		}
-		values := r.list("BATCH state")
-		if r.err != nil {
-			return b
-		}
-		if values != len(b.keys) || b.state[store] != nil {
-			r.fail("BATCH: the state of store %d is not aligned with its keys", store)
-			return b
-		}
-		column := make([]prefetchedValue, values)
-		for i := range column {
-			column[i] = readState(r)
-		}
-		b.state[store] = column
-	}
-	if r.more(&left) {
-		b.watermark, b.hasWatermark = r.int64("BATCH watermark"), true
-	}
-	r.skip(left)
-	return b
-}
-
-func readItem(r *frameReader, item *recordItem, keys, inputs int) {
-	count := r.list("BATCH item")
-	if r.err != nil {
-		return
-	}
-	if count == 0 {
-		r.fail("BATCH has an item that is no record")
-		return
-	}
-	if kind := r.int64("BATCH item"); kind != 0 {
-		r.fail("BATCH has an item of kind %d, which is not supported yet", kind)
-		return
-	}
-	if count < 7 {
-		r.fail("BATCH has a record with %d fields, at least 7 are needed", count)
-		return
-	}
-	left := count - 7
-	item.input = r.uint32("record input")
-	item.offset = r.int64("record offset")
-	item.timestamp = r.int64("record timestamp")
-	item.keyIndex = -1
-	if !r.isNil() {
-		item.keyIndex = r.int32("record key index")
-	}
-	item.value = r.maybeBytes("record value")
-	before := r.rest
-	if !r.isNil() {
-		skipHeaders(r)
-		if r.err == nil {
-			item.headers = before[:len(before)-len(r.rest)]
-		}
-	}
-	item.attempt = 1
-	if r.more(&left) {
-		item.attempt = r.uint32("record attempt")
-	}
-	r.skip(left)
-	if r.err != nil {
-		return
-	}
-	switch {
-	case int(item.input) >= inputs:
-		r.fail("BATCH names input %d, there are %d", item.input, inputs)
-	case int(item.keyIndex) >= keys:
-		r.fail("BATCH names key %d, it has %d", item.keyIndex, keys)
-	case item.offset < 0:
-		r.fail("BATCH has a record with offset %d", item.offset)
-	}
-}
-
-// skipHeaders goes over [[name, value]], checking it.
-func skipHeaders(r *frameReader) {
-	for count := r.list("record headers"); count > 0 && r.err == nil; count-- {
-		fields := r.fields("record header", 2)
-		r.bytes("header name")
-		r.maybeBytes("header value")
-		r.skip(fields - 2)
-	}
-}
-
-// readHeaders reads what skipHeaders has checked.
-func readHeaders(encoded []byte) []Header {
-	if encoded == nil {
-		return nil
-	}
-	r := frameReader{rest: encoded}
-	headers := make([]Header, r.list("headers"))
-	for i := range headers {
-		fields := r.fields("header", 2)
-		headers[i] = Header{r.text("name"), r.maybeBytes("value")}
-		r.skip(fields - 2)
-	}
-	return headers
-}
-
-// The extension of a value that was not sent along: type 1.
-const notPrefetchedExt = 1
-
-func readState(r *frameReader) prefetchedValue {
-	if r.err != nil || r.isNil() {
-		return prefetchedValue{}
-	}
-	if msgp.NextType(r.rest) == msgp.ExtensionType {
-		rest, err := msgp.Skip(r.rest)
-		before := r.rest
-		if !r.wrap("BATCH state", rest, err) {
-			return prefetchedValue{}
-		}
-		// fixext has its type second; ext 8, 16 and 32 after a length of 1, 2 and 4 bytes.
-		at := 1
-		switch before[0] {
-		case 0xc7:
-			at = 2
-		case 0xc8:
-			at = 3
-		case 0xc9:
-			at = 5
-		}
-		if int8(before[at]) != notPrefetchedExt {
-			r.fail("BATCH state has an extension of type %d", int8(before[at]))
-		}
-		return prefetchedValue{kind: stateNotPrefetched}
-	}
-	return prefetchedValue{stateValue, r.bytes("BATCH state")}
-}
-
 // beginFrame reserves the length, endFrame fills it in.
 func beginFrame(buffer []byte, kind uint8, fields uint32) []byte {
 	buffer = append(buffer[:0], 0, 0, 0, 0)
@@ -430,7 +237,7 @@ func appendInt(buffer []byte, value int64) []byte {
 	return msgp.AppendInt64(buffer, value)
 }
 
-func helloFrame(inputs []string, parallel int, name string) []byte {
+func helloFrame(inputs, capabilities []string, parallel int, name string) []byte {
 	b := beginFrame(nil, kindHello, 1)
 	b = msgp.AppendMapHeader(b, 8)
 	b = msgp.AppendString(b, "protocol")
@@ -439,14 +246,19 @@ func helloFrame(inputs []string, parallel int, name string) []byte {
 	for _, field := range [][2]string{{"sdk", "millstream-go"}, {"language", "go"}, {"version", Version}} {
 		b = msgp.AppendString(msgp.AppendString(b, field[0]), field[1])
 	}
-	b = msgp.AppendArrayHeader(msgp.AppendString(b, "capabilities"), 0)
-	b = msgp.AppendArrayHeader(msgp.AppendString(b, "inputs"), uint32(len(inputs)))
-	for _, input := range inputs {
-		b = msgp.AppendString(b, input)
-	}
+	b = appendTexts(msgp.AppendString(b, "capabilities"), capabilities)
+	b = appendTexts(msgp.AppendString(b, "inputs"), inputs)
 	b = appendInt(msgp.AppendString(b, "parallel"), int64(parallel))
 	b = msgp.AppendString(msgp.AppendString(b, "name"), name)
 	return endFrame(b)
+}
+
+func appendTexts(b []byte, texts []string) []byte {
+	b = msgp.AppendArrayHeader(b, uint32(len(texts)))
+	for _, text := range texts {
+		b = msgp.AppendString(b, text)
+	}
+	return b
 }
 
 func numberFrame(kind uint8, number uint64) []byte {
@@ -521,100 +333,6 @@ func appendFailure(b []byte, f *failure) []byte {
 	return msgp.AppendBool(msgp.AppendString(b, "retriable"), f.retriable)
 }
 
-// A welcomePort is an input, output or store of WELCOME.
-type welcomePort struct {
-	name, topic, kind string
-	max               int64
-	prefetched        bool
-}
-
-type welcome struct {
-	version                   int64
-	session                   uint64
-	processor                 string
-	inputs, outputs, stores   []welcomePort
-	joins, lookups            []welcomePort
-	frameCap, deadline        int64
-	minTimestamp, maxTimetamp int64
-}
-
-func readWelcome(r *frameReader) welcome {
-	hasSession := false
-	w := welcome{version: -1, frameCap: defaultFrameCap, deadline: 60_000, maxTimetamp: math.MaxInt64}
-	for count := r.mapSize("WELCOME"); count > 0 && r.err == nil; count-- {
-		switch field := r.text("WELCOME"); field {
-		case "protocol":
-			w.version = r.int64(field)
-		case "session":
-			w.session, hasSession = r.uint64(field), true
-		case "processor":
-			w.processor = r.text(field)
-		case "inputs":
-			w.inputs = readPorts(r, field)
-		case "outputs":
-			w.outputs = readPorts(r, field)
-		case "stores":
-			w.stores = readPorts(r, field)
-		case "joins":
-			w.joins = readPorts(r, field)
-		case "lookups":
-			w.lookups = readPorts(r, field)
-		case "limits":
-			for limits := r.mapSize(field); limits > 0 && r.err == nil; limits-- {
-				switch limit := r.text(field); limit {
-				case "frame":
-					w.frameCap = r.int64(limit)
-				case "deadline_ms":
-					w.deadline = r.int64(limit)
-				case "min_timestamp":
-					w.minTimestamp = r.int64(limit)
-				case "max_timestamp":
-					w.maxTimetamp = r.int64(limit)
-				default:
-					r.skip(1)
-				}
-			}
-		default:
-			r.skip(1)
-		}
-	}
-	if r.err == nil && (w.version < 0 || !hasSession) {
-		r.fail("WELCOME has no protocol version or no session")
-	}
-	return w
-}
-
-func readPorts(r *frameReader, what string) []welcomePort {
-	count := r.list(what)
-	ports := make([]welcomePort, 0, count)
-	for ; count > 0 && r.err == nil; count-- {
-		port := welcomePort{kind: "KeyValue", prefetched: true}
-		for fields := r.mapSize(what); fields > 0 && r.err == nil; fields-- {
-			switch field := r.text(what); field {
-			case "name":
-				port.name = r.text(what)
-			case "topic":
-				port.topic = r.text(what)
-			case "type":
-				port.kind = r.text(what)
-			case "max_bytes", "max_value_bytes":
-				port.max = r.int64(what)
-			case "prefetched":
-				value, rest, err := msgp.ReadBoolBytes(r.rest)
-				r.wrap(what, rest, err)
-				port.prefetched = value
-			default:
-				r.skip(1)
-			}
-		}
-		if r.err == nil && port.name == "" {
-			r.fail("WELCOME: one of the %s has no name", what)
-		}
-		ports = append(ports, port)
-	}
-	return ports
-}
-
 // readHead reads [kind, ...]; fields are those after the kind.
 func readHead(r *frameReader) (kind uint64, fields int) {
 	count := r.list("frame")
@@ -628,7 +346,7 @@ func readHead(r *frameReader) (kind uint64, fields int) {
 func kindName(kind uint64) string {
 	names := map[uint64]string{kindHello: "HELLO", kindWelcome: "WELCOME", kindOpen: "OPEN", kindClose: "CLOSE",
 		kindBatch: "BATCH", kindResult: "RESULT", kindCancel: "CANCEL", kindGet: "GET", kindValues: "VALUES",
-		kindScan: "SCAN", kindRows: "ROWS", kindExtend: "EXTEND", kindPing: "PING", kindPong: "PONG",
+		kindScan: "SCAN", kindRows: "ROWS", kindExtend: "EXTEND", kindBegin: "BEGIN", kindFinalize: "FINALIZE", kindCommitted: "COMMITTED", kindPing: "PING", kindPong: "PONG",
 		kindError: "ERROR", kindGoodbye: "GOODBYE"}
 	if name, known := names[kind]; known {
 		return name

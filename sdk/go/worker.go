@@ -91,6 +91,9 @@ func (w *worker) oneSession(ctx context.Context) (int64, error) {
 	w.said = false
 	log := w.options.Logger.With("processor", s.schema.processor, "session", s.schema.session)
 	log.Info("connected to the sidecar", "socket", w.options.SocketPath)
+	if len(s.schema.uncalled) > 0 {
+		log.Warn("the sidecar does not call hooks of the program; use a later version of millstream", "hooks", s.schema.uncalled)
+	}
 	over := make(chan struct{})
 	go w.stopLater(ctx, s, over)
 	s.serve()

@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"net/url"
 	"os"
 	"strconv"
@@ -19,18 +20,28 @@ type (
 	store  = millstream.Store[[]byte, []byte]
 	output = millstream.Output[[]byte, []byte]
 	record = millstream.Record[[]byte, []byte]
+	row    = millstream.Row[[]byte, []byte]
+	span   = millstream.Range[[]byte]
 )
 
+// What get and scan need of a store, join or lookup.
+type table interface {
+	Scan(ctx *millstream.Context, over span) iter.Seq2[row, error]
+}
+
 var (
-	stores  = map[string]*store{}
-	outputs = map[string]*output{}
+	stores   = map[string]*store{}
+	outputs  = map[string]*output{}
+	people   = millstream.NewJoin("people", millstream.Bytes, millstream.Bytes)
+	rates    = millstream.NewLookup("rates", millstream.Bytes, millstream.Bytes)
+	gathered = millstream.NewGathered(func() []string { return nil })
 )
 
 func init() {
-	for _, name := range []string{"counts", "archive", "nowhere"} {
+	for _, name := range []string{"counts", "archive", "scripts", "nowhere"} {
 		stores[name] = millstream.NewStore(name, millstream.Bytes, millstream.Bytes)
 	}
-	for _, name := range []string{"out", "reads", "nowhere"} {
+	for _, name := range []string{"out", "reads", "loop", "nowhere"} {
 		outputs[name] = millstream.NewOutput(name, millstream.Bytes, millstream.Bytes)
 	}
 }
@@ -86,16 +97,25 @@ func emitWords(ctx *millstream.Context, words []string) error {
 	return emit(ctx, words[1], word(words[2]), word(words[3]), options)
 }
 
-func get(ctx *millstream.Context, r record, from *store, words []string) error {
-	key := r.RawKey()
+func get(ctx *millstream.Context, own []byte, words []string) error {
 	var value []byte
 	var found bool
 	var err error
+	key := own
 	if len(words) > 2 {
 		key = word(words[2])
-		value, found, err = from.GetKey(ctx, key)
-	} else {
-		value, found, err = from.Get(ctx)
+	}
+	switch {
+	case words[0] == "lookup":
+		value, found, err = rates.Get(ctx, key)
+	case words[0] == "join" && len(words) > 2:
+		value, found, err = people.GetKey(ctx, key)
+	case words[0] == "join":
+		value, found, err = people.Get(ctx)
+	case len(words) > 2:
+		value, found, err = stores[words[1]].GetKey(ctx, key)
+	default:
+		value, found, err = stores[words[1]].Get(ctx)
 	}
 	if err != nil {
 		return err
@@ -120,8 +140,8 @@ func getMany(ctx *millstream.Context, from *store, words []string) error {
 	return nil
 }
 
-func scan(ctx *millstream.Context, from *store, words []string) error {
-	over := millstream.Range[[]byte]{Limit: number(words[4]), Reverse: words[5] == "reverse"}
+func scan(ctx *millstream.Context, from table, words []string) error {
+	over := span{Limit: number(words[4]), Reverse: words[5] == "reverse"}
 	if first := word(words[2]); first != nil {
 		over.From = &first
 	}
@@ -139,36 +159,85 @@ func scan(ctx *millstream.Context, from *store, words []string) error {
 	return nil
 }
 
-func count(ctx *millstream.Context, r record, in *store) error {
-	value, found, err := in.Get(ctx)
-	if err != nil {
-		return err
-	}
+func oneMore(value []byte, found bool) []byte {
 	n := 0
 	if found {
 		n = number(string(value))
 	}
-	value = strconv.AppendInt(nil, int64(n)+1, 10)
+	return strconv.AppendInt(nil, int64(n)+1, 10)
+}
+
+func count(ctx *millstream.Context, own []byte, in *store) error {
+	value, found, err := in.Get(ctx)
+	if err != nil {
+		return err
+	}
+	value = oneMore(value, found)
 	if err := in.Put(ctx, value); err != nil {
 		return err
 	}
-	return emit(ctx, "out", r.RawKey(), value, millstream.EmitOptions{})
+	return emit(ctx, "out", own, value, millstream.EmitOptions{})
 }
 
-func do(ctx *millstream.Context, r record, words []string) error {
+// finalize sends what was gathered.
+func finalize(ctx *millstream.Context) error {
+	for _, text := range gathered.Take(ctx) {
+		key, counts := strings.CutPrefix(text, "count:")
+		switch {
+		case text == "fail":
+			return errors.New(text)
+		case counts:
+			value, found, err := stores["counts"].GetKey(ctx, []byte(key))
+			if err != nil {
+				return err
+			}
+			if err := stores["counts"].PutKey(ctx, []byte(key), oneMore(value, found)); err != nil {
+				return err
+			}
+		default:
+			if err := emit(ctx, "out", nil, []byte(text), millstream.EmitOptions{}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// run does the commands of a script; `own` is the key of the record, timer or window.
+func run(ctx *millstream.Context, own []byte, r *record, script []byte) error {
+	for _, line := range strings.Split(string(script), "\n") {
+		words := strings.Split(line, " ")
+		known, err := doTime(ctx, own, words)
+		if !known {
+			err = do(ctx, own, r, words)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// do does a command; `r` is nil where it is not a record that says so.
+func do(ctx *millstream.Context, own []byte, r *record, words []string) error {
 	var with *store
 	if len(words) > 1 {
 		with = stores[words[1]]
 	}
 	switch words[0] {
-	case "get":
-		return get(ctx, r, with, words)
+	case "get", "join", "lookup":
+		return get(ctx, own, words)
 	case "get_many":
 		return getMany(ctx, with, words)
 	case "scan":
 		return scan(ctx, with, words)
+	case "scan_table":
+		return scan(ctx, rates, words)
 	case "count":
-		return count(ctx, r, with)
+		return count(ctx, own, with)
+	case "gather":
+		gathered.Change(ctx, func(texts *[]string) { *texts = append(*texts, string(word(words[1]))) })
+		return nil
 	case "set":
 		if len(words) > 3 {
 			return with.PutKey(ctx, word(words[3]), word(words[2]))
@@ -184,7 +253,7 @@ func do(ctx *millstream.Context, r record, words []string) error {
 	case "emit":
 		return emitWords(ctx, words)
 	case "emit_size":
-		return emit(ctx, words[1], r.RawKey(), []byte(strings.Repeat("x", number(words[2]))), millstream.EmitOptions{})
+		return emit(ctx, words[1], own, []byte(strings.Repeat("x", number(words[2]))), millstream.EmitOptions{})
 	case "info":
 		facts := fmt.Sprintf("%s %d %d %d %d", r.Input(), r.Task(), r.Offset(), r.Timestamp(), r.Attempt())
 		return emit(ctx, "out", nil, []byte(facts), millstream.EmitOptions{})
@@ -206,12 +275,7 @@ func do(ctx *millstream.Context, r record, words []string) error {
 func main() {
 	app := millstream.New()
 	millstream.On(app, "script", millstream.Bytes, millstream.Bytes, func(ctx *millstream.Context, r record) error {
-		for _, line := range strings.Split(string(r.Value), "\n") {
-			if err := do(ctx, r, strings.Split(line, " ")); err != nil {
-				return err
-			}
-		}
-		return nil
+		return run(ctx, r.RawKey(), &r, r.Value)
 	})
 	millstream.On(app, "echo", millstream.Bytes, millstream.Bytes, func(ctx *millstream.Context, r record) error {
 		return emit(ctx, "out", r.RawKey(), r.RawValue(), millstream.EmitOptions{Headers: r.Headers()})
@@ -219,5 +283,9 @@ func main() {
 	millstream.On(app, "ints", millstream.Bytes, millstream.Int64, func(ctx *millstream.Context, r millstream.Record[[]byte, int64]) error {
 		return emit(ctx, "out", r.RawKey(), strconv.AppendInt(nil, r.Value, 10), millstream.EmitOptions{})
 	})
+	app.OnBegin(func(*millstream.Context) error { return nil })
+	app.OnFinalize(finalize)
+	app.OnCommitted(func(int32) {})
+	registerTime(app, strings.Split(os.Getenv("CONFORMANCE_NEEDS"), ","))
 	app.Main()
 }

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/millstream/millstream/sdk/go"
+)
+
+// The commands of windows, sessions and timers, and the handlers of what is due.
+
+type (
+	windowStore  = millstream.WindowStore[[]byte, []byte]
+	sessionStore = millstream.SessionStore[[]byte, []byte]
+	timer        = millstream.Timer[[]byte]
+)
+
+var (
+	windows  = map[string]*windowStore{}
+	sessions = map[string]*sessionStore{}
+	timers   = map[string]*timer{} // by name and clock
+)
+
+func init() {
+	for _, name := range []string{"minutes", "hops", "final"} {
+		windows[name] = millstream.NewWindowStore(name, millstream.Bytes, millstream.Bytes)
+	}
+	for _, name := range []string{"visits", "stays"} {
+		sessions[name] = millstream.NewSessionStore(name, millstream.Bytes, millstream.Bytes)
+	}
+	for _, name := range []string{"tick", "other"} {
+		timers[name+" event"] = millstream.NewTimer(name, millstream.Bytes)
+		timers[name+" wall"] = millstream.NewWallClockTimer(name, millstream.Bytes)
+	}
+}
+
+func boundsOf(window millstream.Window) string {
+	return fmt.Sprintf("%d..%d", window.Start, window.End)
+}
+
+// registerTime adds what a manifest without such things would not allow.
+func registerTime(app *millstream.App, needs []string) {
+	if slices.Contains(needs, "sessions") {
+		millstream.MergeSessions(app, sessions["visits"], func(older, newer []byte) []byte {
+			return slices.Concat(older, []byte("+"), newer)
+		})
+	}
+	if slices.Contains(needs, "closings") {
+		millstream.OnClose(app, windows["final"], func(ctx *millstream.Context, closed millstream.Closed[[]byte, []byte]) error {
+			text := boundsOf(closed.Window) + "=" + string(closed.Value)
+			return due(ctx, closed.Key, text)
+		})
+	}
+	if !slices.Contains(needs, "timers") {
+		return
+	}
+	for clock, timer := range timers {
+		millstream.OnTimer(app, timer, func(ctx *millstream.Context, d millstream.Due[[]byte]) error {
+			return due(ctx, d.Key, fmt.Sprintf("%s %d %d", clock, d.Timestamp(), d.Attempt()))
+		})
+	}
+}
+
+// due tells what is due, then does the script of its key.
+func due(ctx *millstream.Context, key []byte, text string) error {
+	if err := emit(ctx, "out", key, []byte(text), millstream.EmitOptions{}); err != nil {
+		return err
+	}
+	script, found, err := stores["scripts"].Get(ctx)
+	if err != nil || !found {
+		return err
+	}
+	return run(ctx, key, nil, script)
+}
+
+// doTime does a command of windows, sessions or timers; false if it is none.
+func doTime(ctx *millstream.Context, own []byte, words []string) (bool, error) {
+	switch words[0] {
+	case "windows", "count_windows", "set_windows", "delete_windows":
+		return true, eachWindow(ctx, own, words)
+	case "window":
+		start, err := strconv.ParseInt(words[2], 10, 64)
+		if err != nil {
+			return true, err
+		}
+		value, found, err := windows[words[1]].Get(ctx, millstream.Window{Start: start})
+		if err != nil {
+			return true, err
+		}
+		return true, show(ctx, own, value, found)
+	case "session":
+		return true, showSession(ctx, own, sessions[words[1]])
+	case "set_session":
+		return true, sessions[words[1]].Put(ctx, word(words[2]))
+	case "count_session":
+		return true, countSession(ctx, own, sessions[words[1]])
+	case "timer", "cancel":
+		return true, setTimer(ctx, words)
+	case "watermark":
+		var text []byte
+		if watermark, known := ctx.Watermark(); known {
+			text = strconv.AppendInt(nil, watermark, 10)
+		}
+		return true, emit(ctx, "out", nil, text, millstream.EmitOptions{})
+	}
+	return false, nil
+}
+
+func eachWindow(ctx *millstream.Context, own []byte, words []string) error {
+	store := windows[words[1]]
+	for window := range store.Windows(ctx) {
+		var err error
+		switch words[0] {
+		case "set_windows":
+			err = store.Put(ctx, window, word(words[2]))
+		case "delete_windows":
+			err = store.Delete(ctx, window)
+		case "count_windows":
+			err = countWindow(ctx, own, store, window)
+		default:
+			err = showWindow(ctx, own, store, window)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func showWindow(ctx *millstream.Context, own []byte, store *windowStore, window millstream.Window) error {
+	value, found, err := store.Get(ctx, window)
+	if err != nil {
+		return err
+	}
+	text := boundsOf(window)
+	if found {
+		text += "=" + string(value)
+	}
+	return show(ctx, own, []byte(text), true)
+}
+
+func countWindow(ctx *millstream.Context, own []byte, store *windowStore, window millstream.Window) error {
+	value, found, err := store.Get(ctx, window)
+	if err != nil {
+		return err
+	}
+	value = oneMore(value, found)
+	if err := store.Put(ctx, window, value); err != nil {
+		return err
+	}
+	return emit(ctx, "out", own, []byte(boundsOf(window)+"="+string(value)), millstream.EmitOptions{})
+}
+
+func showSession(ctx *millstream.Context, own []byte, store *sessionStore) error {
+	session, found := store.Session(ctx)
+	if !found {
+		return show(ctx, own, nil, false)
+	}
+	values, err := store.Values(ctx)
+	if err != nil {
+		return err
+	}
+	text := boundsOf(session)
+	for n, value := range values {
+		text += map[bool]string{true: "=", false: ","}[n == 0] + string(value)
+	}
+	return show(ctx, own, []byte(text), true)
+}
+
+func countSession(ctx *millstream.Context, own []byte, store *sessionStore) error {
+	session, _ := store.Session(ctx)
+	values, err := store.Values(ctx)
+	if err != nil {
+		return err
+	}
+	sum := 1
+	for _, value := range values {
+		sum += number(string(value))
+	}
+	if err := store.Put(ctx, strconv.AppendInt(nil, int64(sum), 10)); err != nil {
+		return err
+	}
+	return emit(ctx, "out", own, fmt.Appendf(nil, "%s=%d", boundsOf(session), sum), millstream.EmitOptions{})
+}
+
+// setTimer does `timer NAME TIME [CLOCK [KEY]]` and `cancel NAME [CLOCK [KEY]]`.
+func setTimer(ctx *millstream.Context, words []string) error {
+	rest := words[2:]
+	var at time.Time
+	if words[0] == "timer" {
+		ms, err := strconv.ParseInt(words[2], 10, 64)
+		if err != nil {
+			return err
+		}
+		at, rest = time.UnixMilli(ms), words[3:]
+	}
+	clock := "event"
+	if len(rest) > 0 {
+		clock = rest[0]
+	}
+	timer := timers[words[1]+" "+clock]
+	switch {
+	case len(rest) > 1 && words[0] == "timer":
+		return timer.SetKey(ctx, word(rest[1]), at)
+	case len(rest) > 1:
+		return timer.CancelKey(ctx, word(rest[1]))
+	case words[0] == "timer":
+		return timer.Set(ctx, at)
+	}
+	return timer.Cancel(ctx)
+}
