@@ -137,8 +137,8 @@ func (b *batchRun) sessionValue(session *openWindow) ([]byte, error) {
 	table := int(session.table)
 	name, merge := b.schema.tables[table].name, b.schema.merges[table]
 	if merge == nil {
-		return nil, fmt.Errorf("store %q: a record connects %d sessions with values, and nobody says what becomes of them; write the "+
-			"session's value in the handler, from Values, or add millstream.MergeSessions(app, ...)", name, len(values))
+		return nil, Reject(fmt.Errorf("store %q: a record connects %d sessions with values, and nobody says what becomes of them; write the "+
+			"session's value in the handler, from Values, or add millstream.MergeSessions(app, ...)", name, len(values)))
 	}
 	merged, err := merge(values, &b.arena)
 	if most := b.schema.tables[table].max; err == nil && int64(len(merged)) > most {

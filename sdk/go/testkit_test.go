@@ -223,4 +223,8 @@ func TestTheReadmeShowsTheExamples(t *testing.T) {
 			t.Errorf("README.md and examples/%s/main.go differ (%v)", sample[1], err)
 		}
 	}
+	manifest := regexp.MustCompile("(?s)<!-- manifest: hourly -->\n```yaml\n(.*?)```").FindStringSubmatch(string(readme))
+	if file, err := os.ReadFile("examples/hourly/processor.yaml"); err != nil || manifest == nil || string(file) != manifest[1] {
+		t.Errorf("README.md and examples/hourly/processor.yaml differ (%v)", err)
+	}
 }
