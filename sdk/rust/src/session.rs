@@ -223,10 +223,7 @@ impl Session {
         };
         match end {
             End::Lost(reason) => self.end(&reason),
-            End::Protocol(error) => {
-                self.tell(error.code, &error.message);
-                self.end(&error.message);
-            }
+            End::Protocol(error) => self.refuse(&error),
         }
         let waited = self.changed.wait_timeout_while(self.lock(), HANDLER_GRACE, |state| !state.lanes.is_empty());
         let state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -270,11 +267,14 @@ impl Session {
         }
     }
 
-    /// ERROR; the sidecar keeps the first one and shows it.
-    fn tell(&self, code: &str, message: &str) {
+    /// ERROR, which the sidecar shows, and the end. Nothing follows it: the connection stays in hand until it is closed. And what the end
+    /// voids hears of it only then, so that no RESULT of that comes first.
+    fn refuse(&self, error: &ProtocolError) {
         let _ = self.stream.set_write_timeout(Some(TELL_TIMEOUT));
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         // The connection is over anyhow.
-        let _ = self.send(&write::texts(kind::ERROR, &[code, &cut_text(message, MAX_TOLD)]));
+        let _ = writer.write_all(&write::texts(kind::ERROR, &[error.code, &cut_text(&error.message, MAX_TOLD)]));
+        self.end(&error.message);
     }
 
     fn send(&self, frame: &[u8]) -> Result<(), SendError> {
@@ -436,22 +436,20 @@ impl Session {
 
     fn take_answer(&self, answer: Answer) -> Result<(), End> {
         let mut state = self.lock();
-        // Otherwise its batch was cancelled meanwhile.
-        if state.questions.get(&answer.rid).map(|question| question.seq) != Some(answer.seq) {
-            return Ok(());
-        }
-        let Some(question) = state.questions.remove(&answer.rid) else { return Ok(()) };
+        let Some(question) = state.questions.get(&answer.rid).filter(|question| question.seq == answer.seq) else {
+            return Ok(()); // its batch was cancelled meanwhile
+        };
         let fits = match (&answer.content, question.values) {
             (Content::Values(values), Some(count)) => values.len() == count,
             (Content::Rows { .. }, None) => true,
             _ => false,
         };
         if !fits && answer.error.is_none() {
-            // The connection ends with ERROR: whoever asked wakes up when `question` goes, and must not get a RESULT in before it.
-            drop(state);
-            self.void(|_| true);
+            // It stays open: whoever asked would end its batch with a RESULT, which must not come before the ERROR.
             return Err(bad_frame(format!("request {} was answered with something else than it asked for", answer.rid)).into());
         }
+        let Some(question) = state.questions.remove(&answer.rid) else { return Ok(()) };
+        drop(state);
         // There is room for one; it fails where the one who asked has gone.
         let _ = question.answer.send(answer);
         Ok(())
