@@ -40,7 +40,8 @@ type session struct {
 	ctx    context.Context // ends with the session
 	cancel context.CancelFunc
 
-	sendLock sync.Mutex // keeps frames whole; nothing follows an ERROR
+	sendLock sync.Mutex // keeps frames whole
+	told     bool       // ERROR was sent, and nothing follows it; guarded by sendLock
 
 	lock     sync.Mutex // guards what follows
 	flights  map[uint64]*flight
@@ -217,7 +218,12 @@ func (s *session) tell(err error) {
 		code = protocol.Code
 	}
 	s.conn.SetWriteDeadline(time.Now().Add(time.Second))
-	_ = s.send(textFrame(kindError, code, cutText(err.Error(), 4096))) // the connection is over anyhow
+	s.sendLock.Lock()
+	defer s.sendLock.Unlock()
+	if !s.told {
+		s.told = true
+		_, _ = s.conn.Write(textFrame(kindError, code, cutText(err.Error(), 4096))) // the connection is over anyhow
+	}
 }
 
 func (s *session) send(frame []byte) error {
@@ -229,7 +235,7 @@ func (s *session) send(frame []byte) error {
 func (s *session) sendUnless(frame []byte, dropped func() bool) (bool, error) {
 	s.sendLock.Lock()
 	defer s.sendLock.Unlock()
-	if dropped != nil && dropped() {
+	if s.told || dropped != nil && dropped() {
 		return false, nil
 	}
 	if len(frame)-lengthBytes > s.frameCap {

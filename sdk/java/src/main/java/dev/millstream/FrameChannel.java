@@ -18,6 +18,7 @@ final class FrameChannel {
   private final ByteBuffer in = ByteBuffer.allocateDirect(BUFFER_BYTES).flip();
   private final Object sendLock = new Object(); // keeps frames whole
   private final ByteBuffer out = ByteBuffer.allocateDirect(BUFFER_BYTES); // guarded by sendLock
+  private boolean sentLast; // guarded by sendLock
   private volatile int frameCap = Kind.DEFAULT_FRAME_CAP;
 
   FrameChannel(SocketChannel socket) {
@@ -44,12 +45,26 @@ final class FrameChannel {
     sendUnless(payload, () -> false);
   }
 
+  /** Sends a frame that nothing may follow: whoever sends one after it finds the connection closed. */
+  void sendLast(byte[] payload) throws IOException {
+    synchronized (sendLock) {
+      try {
+        send(payload);
+      } finally {
+        sentLast = true;
+      }
+    }
+  }
+
   /** Sends a frame, unless `dropped`, asked when it is its turn, says that it no longer should be. */
   boolean sendUnless(byte[] payload, BooleanSupplier dropped) throws IOException {
     if (payload.length > frameCap) {
       throw new OutputException("a frame of " + payload.length + " bytes is over the cap of " + frameCap);
     }
     synchronized (sendLock) {
+      if (sentLast) {
+        throw new ClosedChannelException();
+      }
       if (dropped.getAsBoolean()) {
         return false;
       }

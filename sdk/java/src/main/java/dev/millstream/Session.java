@@ -207,7 +207,7 @@ final class Session implements Link {
     String code = problem instanceof ProtocolException protocol ? protocol.code() : Kind.WORKER_FAILED;
     Future<?> timeout = running.timer.schedule(channel::close, TELL_MILLIS, TimeUnit.MILLISECONDS);
     try {
-      channel.send(Frames.error(code, Utf8.cut(Failures.text(problem), MAX_ERROR_BYTES)));
+      channel.sendLast(Frames.error(code, Utf8.cut(Failures.text(problem), MAX_ERROR_BYTES)));
     } catch (IOException e) {
       // The connection is over anyhow.
     } finally {
