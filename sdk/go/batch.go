@@ -93,6 +93,7 @@ type batchRun struct {
 	elements    int                     // list elements of them
 	arena       []byte
 	scratch     []byte
+	shown       []Window // by WindowStore.Windows
 	parts       [][]byte // of sessionValues
 }
 

@@ -61,7 +61,8 @@ func (f *fakeSidecar) accept(app *App) *fakeConnection {
 	f.t.Cleanup(func() { conn.Close() })
 	c := &fakeConnection{f.t, conn}
 	c.expect(kindHello)
-	b := msgp.AppendMapHeader(beginFrame(nil, kindWelcome, 1), 6)
+	b := msgp.AppendMapHeader(beginFrame(nil, kindWelcome, 1), 7)
+	b = appendTexts(msgp.AppendString(b, "capabilities"), app.hooks.capabilities())
 	b = appendInt(msgp.AppendString(b, "protocol"), 1)
 	b = appendInt(msgp.AppendString(b, "session"), 7)
 	b = msgp.AppendString(msgp.AppendString(b, "processor"), "test")

@@ -178,34 +178,50 @@ func TestAfterPrefix(t *testing.T) {
 
 // One batch of many records allocates about as often as one of few: nothing per record.
 func TestNothingIsAllocatedPerRecord(t *testing.T) {
-	kit := countingKit(t, TestSetup{}, func(*Context, Record[string, string]) error { return nil })
-	link := &kitLink{kit: kit, scratch: make([]map[string][]byte, 1)}
-	allocations := func(count int) float64 {
-		records := make([]TestRecord, count)
-		for i := range records {
-			records[i] = TestRecord{Key: "k", Value: "v"}
+	minutes := TestSetup{Windows: []TestWindows{{Name: "minutes", Size: time.Minute, Advance: 20 * time.Second}}}
+	visits := TestSetup{Sessions: []TestSessions{{Name: "visits", Gap: time.Minute}}}
+	for name, kit := range map[string]*TestKit{
+		"counts":   countingKit(t, TestSetup{}, func(*Context, Record[string, string]) error { return nil }),
+		"windows":  kitOf(t, countingWindows(), minutes),
+		"sessions": kitOf(t, textApp(countVisit), visits),
+	} {
+		few, many := allocations(t, kit, 100), allocations(t, kit, 1100)
+		if perRecord := (many - few) / 1000; perRecord > 0.1 {
+			t.Errorf("%s: %.2f allocations per record (%.0f for 100 records, %.0f for 1100)", name, perRecord, few, many)
 		}
-		b := kitBatch{}
-		for _, record := range records {
-			encoded, err := kit.encode(0, record)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b.addRecord(encoded, nil)
+	}
+}
+
+func countVisit(ctx *Context, r Record[string, string]) error {
+	n, _, err := testVisits.Get(ctx)
+	if err != nil {
+		return err
+	}
+	return testVisits.Put(ctx, n+1)
+}
+
+// allocations are those of a batch of so many records.
+func allocations(t *testing.T, kit *TestKit, count int) float64 {
+	t.Helper()
+	link := &kitLink{kit: kit, scratch: make([]map[string][]byte, len(kit.rows))}
+	b := kitBatch{}
+	view := kit.time.view()
+	for range count {
+		encoded, err := kit.encode(0, TestRecord{Key: "k", Value: "v"})
+		if err != nil {
+			t.Fatal(err)
 		}
-		payload := kit.payload(&b)
-		return testing.AllocsPerRun(20, func() {
-			r := &frameReader{rest: payload}
-			_, fields := readHead(r)
-			if _, err := newBatchRun(t.Context(), kit.schema, link, quiet(), readBatch(r, fields, &kit.schema.shape), kit.memory).run(); err != nil {
-				t.Fatal(err)
-			}
-		})
+		open, _ := view.open(encoded.key, encoded.timestamp)
+		b.addRecord(encoded, open)
 	}
-	few, many := allocations(100), allocations(1100)
-	if perRecord := (many - few) / 1000; perRecord > 0.1 {
-		t.Errorf("%.2f allocations per record (%.0f for 100 records, %.0f for 1100)", perRecord, few, many)
-	}
+	payload := kit.payload(&b)
+	return testing.AllocsPerRun(20, func() {
+		r := &frameReader{rest: payload}
+		_, fields := readHead(r)
+		if _, err := newBatchRun(t.Context(), kit.schema, link, quiet(), readBatch(r, fields, &kit.schema.shape), kit.memory).run(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 func TestTheReadmeShowsTheExamples(t *testing.T) {

@@ -3,7 +3,6 @@ package millstream
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 )
 
@@ -15,10 +14,13 @@ type Window struct{ Start, End int64 }
 func (w Window) StartTime() time.Time { return time.UnixMilli(w.Start) }
 func (w Window) EndTime() time.Time   { return time.UnixMilli(w.End) }
 
+// Memory of what Windows returns is made in pieces of so many.
+const windowChunk = 256
+
 // A WindowStore is a handle on a store of type Window: a value per key and window. Declare it once, next to the handlers;
 // it is safe for use by all of them.
 //
-//	for window := range perMinute.Windows(ctx) {
+//	for _, window := range perMinute.Windows(ctx) {
 //		n, _, err := perMinute.Get(ctx, window)
 //		if err != nil {
 //			return err
@@ -44,19 +46,25 @@ func (s *WindowStore[K, V]) Name() string { return s.table.name }
 // Windows are the open windows of the record: one, or several if they overlap, in the order of their beginnings; none where
 // the record is late for all, or has no key. In a handler of closing windows, the one that closes. A store that the manifest
 // does not declare gives none, and fails the record.
-func (s *WindowStore[K, V]) Windows(ctx *Context) iter.Seq[Window] {
-	return func(yield func(Window) bool) {
-		id, err := s.table.id(ctx)
-		if err != nil {
-			return // it fails the record
-		}
-		open := ctx.batch.frame.windowsOf(ctx.item)
-		for at := range open {
-			if int(open[at].table) == id && !yield(Window{open[at].start, open[at].end}) {
-				return
-			}
+func (s *WindowStore[K, V]) Windows(ctx *Context) []Window {
+	id, err := s.table.id(ctx)
+	if err != nil {
+		return nil // it fails the record
+	}
+	// One piece of memory for the windows of many records.
+	all := ctx.batch.shown
+	open := ctx.batch.frame.windowsOf(ctx.item)
+	if cap(all)-len(all) < len(open) {
+		all = make([]Window, 0, max(len(open), min(len(ctx.batch.frame.windows), windowChunk)))
+	}
+	before := len(all)
+	for at := range open {
+		if int(open[at].table) == id {
+			all = append(all, Window{open[at].start, open[at].end})
 		}
 	}
+	ctx.batch.shown = all
+	return all[before:len(all):len(all)]
 }
 
 // Get reads the value of a window of the record's own key, which is known by its Start; false if there is none.

@@ -110,7 +110,7 @@ func doTime(ctx *millstream.Context, own []byte, words []string) (bool, error) {
 
 func eachWindow(ctx *millstream.Context, own []byte, words []string) error {
 	store := windows[words[1]]
-	for window := range store.Windows(ctx) {
+	for _, window := range store.Windows(ctx) {
 		var err error
 		switch words[0] {
 		case "set_windows":

@@ -24,7 +24,7 @@ func add(ctx *millstream.Context, reading millstream.Record[string, Reading]) er
 	if quality, _ := reading.Header("quality"); string(quality) == "bad" {
 		return nil
 	}
-	for hour := range hours.Windows(ctx) {
+	for _, hour := range hours.Windows(ctx) {
 		sum, _, err := hours.Get(ctx, hour)
 		if err != nil {
 			return err
