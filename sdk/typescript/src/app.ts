@@ -4,10 +4,14 @@ import { hostname } from "node:os";
 import type { Codec } from "./codecs.js";
 import type { Context, Record } from "./context.js";
 import { ConfigError } from "./errors.js";
+import { Gathered, type CommittedHook, type Hook, type Hooks } from "./hooks.js";
+import { Join, Lookup } from "./join.js";
+import { consoleLogger, type Logger } from "./log.js";
 import { Output } from "./output.js";
 import { supervise } from "./processes.js";
 import { Store } from "./store.js";
-import { consoleLogger, type Logger } from "./log.js";
+import { Timer, timerId, type Clock, type RegisteredTimer, type TimerHandler } from "./timer.js";
+import { SessionStore, WindowStore, type CloseHandler, type RegisteredClosing, type SessionOptions } from "./window.js";
 import { socketPath, Worker } from "./worker.js";
 
 /** Codecs of an input, store or output. */
@@ -19,6 +23,7 @@ export interface Codecs<K, V> {
 /** A plain or async function. See App.on. */
 export type Handler<K, V> = (ctx: Context, record: Record<K, V>) => void | Promise<void>;
 
+/** @internal */
 export interface Registered extends Codecs<unknown, unknown> {
   handle: Handler<unknown, unknown>;
 }
@@ -61,6 +66,14 @@ const MAX_PARALLEL = 256;
 export class App {
   /** By input. @internal */
   readonly handlers = new Map<string, Registered>();
+  /** By clock and name. @internal */
+  readonly timers = new Map<string, RegisteredTimer>();
+  /** By store. @internal */
+  readonly closings = new Map<string, RegisteredClosing>();
+  /** By store. @internal */
+  readonly sessions = new Map<string, SessionStore<unknown, unknown>>();
+  /** @internal */
+  readonly hooks: Hooks = {};
 
   /**
    * Makes a function the handler of an input, one per input. All records of one key of an input reach it in order; records of
@@ -78,6 +91,85 @@ export class App {
   /** A handle on a state store of the manifest. One that is not declared there fails the records that use it. */
   store<K, V>(name: string, codecs: Codecs<K, V>): Store<K, V> {
     return new Store(name, codecs);
+  }
+
+  /** A handle on a store of type Window. */
+  windowStore<K, V>(name: string, codecs: Codecs<K, V>): WindowStore<K, V> {
+    return new WindowStore(name, codecs);
+  }
+
+  /** A handle on a store of type Session, one per store. */
+  sessionStore<K, V>(name: string, options: SessionOptions<K, V>): SessionStore<K, V> {
+    if (this.sessions.has(name)) throw new ConfigError(`session store "${name}" already has a handle; use that one`);
+    const store = new SessionStore(name, options);
+    this.sessions.set(name, store as unknown as SessionStore<unknown, unknown>);
+    return store;
+  }
+
+  /** A handle on a join of the manifest: a topic as a read-only table, partitioned like the inputs. */
+  join<K, V>(name: string, codecs: Codecs<K, V>): Join<K, V> {
+    return new Join(name, codecs);
+  }
+
+  /** A handle on a lookup of the manifest: a whole topic as a read-only table. */
+  lookup<K, V>(name: string, codecs: Codecs<K, V>): Lookup<K, V> {
+    return new Lookup(name, codecs);
+  }
+
+  /** A handle on the timers of a name, by event time or by the sidecar's clock (`clock: "wall"`). */
+  timer<K>(name: string, options: { key: Codec<K>; clock?: Clock }): Timer<K> {
+    return new Timer(name, options.key, options.clock ?? "event");
+  }
+
+  /** Makes a function the handler of timers: called for each that is due, in the order of their keys' records. */
+  onTimer<K>(timer: Timer<K>, handle: TimerHandler<K>): this {
+    const id = timerId(timer.clockNumber, timer.name);
+    if (this.timers.has(id)) throw new ConfigError(`timer "${timer.name}" already has a handler`);
+    this.timers.set(id, { timer: timer as Timer<unknown>, handle: handle as TimerHandler<unknown> });
+    return this;
+  }
+
+  /** Makes a function the handler of windows of a store with `emit: Final`: called once for each when it closes, with its last value. */
+  onClose<K, V>(store: WindowStore<K, V>, handle: CloseHandler<K, V>): this {
+    if (this.closings.has(store.name)) throw new ConfigError(`store "${store.name}" already has a handler for closing windows`);
+    this.closings.set(store.name, { store: store as unknown as WindowStore<unknown, unknown>, handle: handle as unknown as CloseHandler<unknown, unknown> });
+    return this;
+  }
+
+  /**
+   * Has a function called when a transaction begins for a task. What it writes and emits becomes part of it. Transactions then hold
+   * whole batches, as with onFinalize.
+   */
+  onBegin(hook: Hook): this {
+    return this.setHook("begin", hook);
+  }
+
+  /**
+   * Has a function called for a task before a transaction with its records is closed: the place to send what was gathered over many
+   * of them (App.gathered). What it writes and emits becomes part of the transaction; there is no record, so state has no default key.
+   * What it throws aborts the transaction, whose records come again.
+   */
+  onFinalize(hook: Hook): this {
+    return this.setHook("finalize", hook);
+  }
+
+  /**
+   * Has a function called, with the number of the task, after a transaction with effects of the task was committed: at most once for
+   * each, and never if the sidecar dies in between. For side effects that may be left out.
+   */
+  onCommitted(hook: CommittedHook): this {
+    return this.setHook("committed", hook);
+  }
+
+  private setHook<Name extends keyof Hooks>(name: Name, hook: NonNullable<Hooks[Name]>): this {
+    if (this.hooks[name] !== undefined) throw new ConfigError(`the program already has a hook for "${name}"`);
+    this.hooks[name] = hook;
+    return this;
+  }
+
+  /** A handle on what the program gathers over many records of a task; `empty` makes what there is before anything was. */
+  gathered<T extends object>(empty: () => T): Gathered<T> {
+    return new Gathered(empty);
   }
 
   /** A handle on an output of the manifest. One that is not declared there fails the records that use it. */

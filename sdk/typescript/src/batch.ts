@@ -1,9 +1,15 @@
 // One batch in flight: what its items know and stage, and its RESULT.
+import { CLOSING, RECORD, TIMER, type BatchFrame, type Bounds, type ClosingItem, type Item, type OpenWindow, type TimerItem } from "./batch_frame.js";
 import { Context, Record } from "./context.js";
-import { BatchVoided, OutputError } from "./errors.js";
+import { BatchVoided, OutputError, UndeclaredError, listed } from "./errors.js";
 import { failureOf } from "./failures.js";
+import type { GatheredValues, Hook } from "./hooks.js";
+import { MAX_ELEMENTS, NOT_PREFETCHED, Writer, type Int, type Prefetched } from "./msgpack.js";
+import { sessionRow } from "./row_keys.js";
 import type { Schema } from "./schema.js";
-import { DEFAULT_FRAME_CAP, FLAG_TRACE, Kind, LENGTH_BYTES, MAX_ELEMENTS, NOT_PREFETCHED, Writer, type BatchFrame, type Failure, type ScanRequest } from "./wire.js";
+import { Due } from "./timer.js";
+import { cannotMerge } from "./window.js";
+import { DEFAULT_FRAME_CAP, FLAG_TRACE, Kind, LENGTH_BYTES, type Failure, type ScanRequest } from "./wire.js";
 
 /** Room for a RESULT's own fields and a failure message. */
 const RESULT_RESERVE = 20 << 10;
@@ -26,26 +32,37 @@ export interface Link {
   extend(batch: BatchRun, done: number): void;
 }
 
-/** What is known of one key in one store: undefined is nothing, null that it is absent. */
+/** What is known of one key or row in one store: undefined is nothing, null that it is absent. */
 export interface Slot {
-  value: Uint8Array | null | undefined;
+  value: Buffer | null | undefined;
   /** The last write in `ops`, -1 for none. */
   op: number;
 }
+
+/** By key of the batch: the rows of a windowed store, by start, or by start and end of a session. */
+type RowSlots = Map<Int | string, Slot>[];
 
 interface Op {
   store: number;
   item: number;
   key: Uint8Array;
-  value: Uint8Array | null;
+  value: Buffer | null;
   slot: Slot;
   beforeValue: Slot["value"];
   beforeOp: number;
 }
 
+/** What an item wants done once its batch counts. */
+interface Deferred {
+  mark: Mark;
+  item: number;
+  act: () => void;
+}
+
 /**
  * The prefix rule: items run in order; the first that fails ends the batch, what it staged is undone, the items before it
- * count. A batch whose RESULT would not fit a frame ends early without failure: the sidecar sends the rest again.
+ * count. A batch whose RESULT would not fit a frame ends early without failure: the sidecar sends the rest again. BEGIN and FINALIZE
+ * are batches whose one item is the hook, all or nothing.
  */
 export class BatchRun {
   /** Items finished, for EXTEND. */
@@ -55,6 +72,7 @@ export class BatchRun {
   private readonly ctx = new Context(this);
   private readonly slots: (Slot[] | undefined)[];
   private readonly others: (Map<string, Slot> | undefined)[];
+  private readonly rows: (RowSlots | undefined)[];
   private keyIndex: Map<string, number> | undefined;
   private readonly ops: Op[] = [];
   private toldOps = 0;
@@ -62,10 +80,27 @@ export class BatchRun {
   private outputCount = 0;
   private opBytes = 0;
   private headerCount = 0;
+  private readonly timers = new Writer(0);
+  private timerCount = 0;
+  /** Timers set or cancelled in this batch, where it has timers that could be meant. */
+  private timersSet: Set<string> | undefined;
+  private readonly deferred: Deferred[] = [];
+  /** How far the batch had come before the item at hand. */
+  private readonly before = new Mark();
 
-  constructor(readonly schema: Schema, private readonly link: Link, readonly frame: BatchFrame) {
-    this.slots = new Array(schema.stores.length).fill(undefined);
-    this.others = new Array(schema.stores.length).fill(undefined);
+  constructor(
+    readonly schema: Schema, private readonly link: Link, readonly frame: BatchFrame, readonly gathered: GatheredValues, private readonly hook?: Hook,
+  ) {
+    const tables = schema.tables.length;
+    this.slots = new Array<undefined>(tables).fill(undefined);
+    this.others = new Array<undefined>(tables).fill(undefined);
+    this.rows = new Array<undefined>(tables).fill(undefined);
+    if (frame.items.some((item) => item.kind === TIMER)) this.timersSet = new Set();
+  }
+
+  /** Whether it is BEGIN or FINALIZE. */
+  get isHook(): boolean {
+    return this.hook !== undefined;
   }
 
   get trace(): boolean {
@@ -88,7 +123,7 @@ export class BatchRun {
     if (this.void) throw new BatchVoided();
   }
 
-  /** Handles the items and gives the RESULT frame. Rejects with BatchVoided only. */
+  /** Handles the items and gives the RESULT frame, which has to leave at once. Rejects with BatchVoided only. */
   async run(): Promise<Buffer> {
     const { items, keys, task } = this.frame;
     const { inputs } = this.schema;
@@ -99,17 +134,23 @@ export class BatchRun {
       this.checkValid();
       if (this.trace) this.link.extend(this, index);
       const item = items[index]!;
-      const port = inputs[item.input]!;
       ctx.item = item;
       ctx.index = index;
       ctx.key = item.key < 0 ? null : keys[item.key]!;
       ctx.failed = undefined;
-      const mark = this.mark();
+      const mark = this.markHere();
       let error: unknown;
       let failed = false;
       try {
-        const pending = port.registered.handle(ctx, new Record(item, ctx.key, port, task));
+        let pending: void | Promise<void>;
+        if (item.kind === RECORD) {
+          const port = inputs[item.input]!;
+          pending = port.registered.handle(ctx, new Record(item, ctx.key, port, task));
+        } else {
+          pending = this.runOther(item);
+        }
         if (pending !== undefined) await pending;
+        if (item.windows !== undefined && ctx.failed === undefined) await this.finishSessions(item.windows);
       } catch (thrown) {
         error = thrown;
         failed = true;
@@ -119,7 +160,7 @@ export class BatchRun {
         error = ctx.failed;
         failed = true;
       }
-      if (!failed && this.full(mark.zero)) {
+      if (!failed && this.full(BEGINNING)) {
         if (!this.full(mark)) {
           this.undo(mark);
           break;
@@ -140,7 +181,44 @@ export class BatchRun {
       }
     }
     this.checkValid();
-    return this.result(this.done, failure);
+    failure = this.settle() ?? failure;
+    return this.result(this.hook === undefined ? this.done : 0, failure);
+  }
+
+  /** A timer, a window that closes, or a hook. */
+  private runOther(item: Exclude<Item, { kind: typeof RECORD }>): void | Promise<void> {
+    if (item.kind === TIMER) return this.isOvertaken(item) ? undefined : this.runTimer(item);
+    return item.kind === CLOSING ? this.runClosing(item) : this.hook!(this.ctx);
+  }
+
+  private runTimer(item: TimerItem): void | Promise<void> {
+    const { timers } = this.schema;
+    const registered = this.schema.timer(item.clock, item.name);
+    if (registered === undefined) {
+      const known = [...timers.values()].map(({ timer }) => `${timer.name} (${timer.clock})`);
+      throw new UndeclaredError(`no handler for timer "${item.name}"; add app.onTimer(...). Handlers exist for: ${listed(known)}`);
+    }
+    return registered.handle(this.ctx, new Due(item, this.ctx.key!, registered.timer));
+  }
+
+  private async runClosing(item: ClosingItem): Promise<void> {
+    const { store, handle } = this.schema.tables[item.store]!.closing!; // the schema has seen to it
+    const window = await store.closed(this.ctx, item);
+    if (window !== undefined) await handle(this.ctx, window);
+  }
+
+  /** Does what was put off. What fails in it is the failure of its item: what follows it counts no more. */
+  private settle(): Failure | undefined {
+    for (const { mark, item, act } of this.deferred) {
+      try {
+        act();
+      } catch (error) {
+        this.undo(mark);
+        this.done = item;
+        return failureOf(error);
+      }
+    }
+    return undefined;
   }
 
   // -- for stores and outputs
@@ -148,22 +226,47 @@ export class BatchRun {
   /** The slot of a key; made if it is none of the batch's. `own`: it is the record's. */
   slot(store: number, key: Uint8Array, own: boolean): Slot {
     if (own) return this.slotsOf(store)[this.ctx.item.key]!;
-    if (this.keyIndex === undefined) {
-      this.keyIndex = new Map(this.frame.keys.map((known, index) => [known.toString("latin1"), index]));
+    const text = latin1(key);
+    const index = this.indexOf(text);
+    return index !== undefined ? this.slotsOf(store)[index]! : this.other(store, text);
+  }
+
+  /** The slot of a window or session that the item names. */
+  ownRow(store: number, bounds: Bounds): Slot {
+    // Such rows came along, those that exist.
+    return this.rowOf(store, this.ctx.item.key, bounds, this.frame.state[store] === undefined ? undefined : null);
+  }
+
+  /** The slot of a window of any key. */
+  anyRow(store: number, key: Buffer, bounds: Bounds, row: Buffer): Slot {
+    const index = this.indexOf(latin1(key));
+    return index !== undefined ? this.rowOf(store, index, bounds, undefined) : this.other(store, latin1(row));
+  }
+
+  /** The slot of a window that closes. */
+  closingRow(item: ClosingItem): Slot {
+    return this.rowOf(item.store, item.key, item.windows![0]!, prefetched(item.value));
+  }
+
+  /** The values of what a session is made of; its own once the item has written it. */
+  async sessionValues(session: OpenWindow): Promise<Buffer[]> {
+    const { store } = session;
+    const rows = this.wrote(session) ? [session] : session.parts!;
+    const slots = rows.map((row) => this.ownRow(store, row));
+    const missing = rows.filter((_, n) => slots[n]!.value === undefined);
+    if (missing.length > 0) {
+      const keys = missing.map((row) => sessionRow(this.ctx.key!, row.start, row.end));
+      await this.fetch(store, keys, slots.filter((slot) => slot.value === undefined));
     }
-    const text = Buffer.from(key.buffer, key.byteOffset, key.length).toString("latin1");
-    const index = this.keyIndex.get(text);
-    if (index !== undefined) return this.slotsOf(store)[index]!;
-    const others = (this.others[store] ??= new Map<string, Slot>());
-    let slot = others.get(text);
-    if (slot === undefined) others.set(text, (slot = { value: undefined, op: -1 }));
-    return slot;
+    // An empty value is a session without one.
+    return slots.flatMap(({ value }) => (value != null && value.length > 0 ? [value] : []));
   }
 
   /** Stages a write; null deletes. */
   write(ctx: Context, store: number, slot: Slot, key: Uint8Array, value: Uint8Array | null): void {
-    this.ops.push({ store, item: ctx.index, key, value, slot, beforeValue: slot.value, beforeOp: slot.op });
-    slot.value = value;
+    const data = value === null || Buffer.isBuffer(value) ? value : Buffer.from(value.buffer, value.byteOffset, value.length);
+    this.ops.push({ store, item: ctx.index, key, value: data, slot, beforeValue: slot.value, beforeOp: slot.op });
+    slot.value = data;
     slot.op = this.ops.length - 1;
     this.opBytes += key.length + (value?.length ?? 0) + WRITE_OVERHEAD;
   }
@@ -175,8 +278,22 @@ export class BatchRun {
     this.headerCount += headers;
   }
 
+  /** Stages a timer; a time of null cancels. */
+  stageTimer(key: Uint8Array, clock: number, name: string, time: number | null): void {
+    const w = this.timers.list(4).bin(key).int(clock).str(name);
+    if (time === null) w.nil();
+    else w.int(time);
+    this.timerCount += 1;
+    this.timersSet?.add(pendingId(key, clock, name));
+  }
+
+  /** Puts something off until the batch counts. */
+  defer(act: () => void): void {
+    this.deferred.push({ mark: Object.assign(new Mark(), this.before), item: this.ctx.index, act });
+  }
+
   /** Asks for keys that are not known and fills their slots. */
-  async fetch(store: number, keys: readonly Uint8Array[]): Promise<void> {
+  async fetch(store: number, keys: readonly Uint8Array[], slots: readonly Slot[]): Promise<void> {
     for (let at = 0, count = MAX_KEYS_PER_GET; at < keys.length; ) {
       const asked = keys.slice(at, at + count);
       let values: (Buffer | null)[];
@@ -188,7 +305,7 @@ export class BatchRun {
         count = asked.length >> 1;
         continue;
       }
-      asked.forEach((key, n) => (this.slot(store, key, false).value = values[n]!));
+      for (let n = 0; n < asked.length; ++n) slots[at + n]!.value = values[n]!;
       at += asked.length;
     }
   }
@@ -210,24 +327,81 @@ export class BatchRun {
   private slotsOf(store: number): Slot[] {
     let slots = this.slots[store];
     if (slots === undefined) {
-      const known = this.frame.state[store];
-      slots = this.frame.keys.map((_, index) => {
-        const value = known?.[index];
-        return { value: value === NOT_PREFETCHED ? undefined : (value as Buffer | null | undefined), op: -1 };
-      });
+      const known = this.frame.state[store]?.values;
+      slots = this.frame.keys.map((_, index) => ({ value: prefetched(known?.[index]), op: -1 }));
       this.slots[store] = slots;
     }
     return slots;
   }
 
-  private mark(): Mark {
-    return new Mark(this.ops.length, this.opBytes, this.outputs.length, this.outputCount, this.headerCount);
+  /** The place of a key among the batch's. */
+  private indexOf(key: string): number | undefined {
+    this.keyIndex ??= new Map(this.frame.keys.map((known, index) => [latin1(known), index]));
+    return this.keyIndex.get(key);
+  }
+
+  private other(store: number, key: string): Slot {
+    const others = (this.others[store] ??= new Map<string, Slot>());
+    let slot = others.get(key);
+    if (slot === undefined) others.set(key, (slot = { value: undefined, op: -1 }));
+    return slot;
+  }
+
+  /** The slot of a row of a key of the batch; `otherwise` is what is known of it if it is new. */
+  private rowOf(store: number, key: number, { start, end }: Bounds, otherwise: Buffer | null | undefined): Slot {
+    const id = (row: Bounds): Int | string => (this.schema.tables[store]!.kind === "Session" ? `${row.start} ${row.end}` : row.start);
+    const rows = (this.rows[store] ??= this.frame.keys.map((_, index) =>
+      new Map((this.frame.state[store]?.rows?.[index] ?? []).map((row) => [id(row), { value: prefetched(row.value), op: -1 }]))));
+    const wanted = id({ start, end });
+    let slot = rows[key]!.get(wanted);
+    if (slot === undefined) rows[key]!.set(wanted, (slot = { value: otherwise, op: -1 }));
+    return slot;
+  }
+
+  /** Whether the item at hand has written a session. */
+  private wrote(session: OpenWindow): boolean {
+    const { op } = this.ownRow(session.store, session);
+    return op >= 0 && this.ops[op]!.item === this.ctx.index;
+  }
+
+  /** Sessions that the handler did not write keep their value, or get it from what they are made of. */
+  private async finishSessions(windows: readonly OpenWindow[]): Promise<void> {
+    for (const session of windows) {
+      const { store, parts, start, end } = session;
+      if (parts === undefined || parts.length === 0 || this.wrote(session)) continue;
+      if (parts.length === 1 && parts[0]!.start === start && parts[0]!.end === end) continue;
+      const values = await this.sessionValues(session);
+      if (values.length === 0) continue;
+      const { name, sessions } = this.schema.tables[store]!;
+      if (values.length > 1 && sessions === undefined) throw cannotMerge(name, values.length);
+      const merged = values.length > 1 ? sessions!.mergeRaw(this.ctx, values) : values[0]!;
+      this.write(this.ctx, store, this.ownRow(store, session), sessionRow(this.ctx.key!, start, end), merged);
+    }
+  }
+
+  /** A timer that an earlier item of this batch set anew or cancelled. A failed item's are no matter: it ends the batch. */
+  private isOvertaken(item: TimerItem): boolean {
+    return this.timersSet!.size > 0 && this.timersSet!.has(pendingId(this.ctx.key!, item.clock, item.name));
+  }
+
+  // One object for all items: there are millions.
+  private markHere(): Mark {
+    const mark = this.before;
+    mark.ops = this.ops.length;
+    mark.opBytes = this.opBytes;
+    mark.outputBytes = this.outputs.length;
+    mark.outputs = this.outputCount;
+    mark.headers = this.headerCount;
+    mark.timerBytes = this.timers.length;
+    mark.timers = this.timerCount;
+    mark.deferred = this.deferred.length;
+    return mark;
   }
 
   /** What came after `mark` alone does not fit a RESULT. */
   private full(mark: Mark): boolean {
-    const bytes = this.opBytes + this.outputs.length - mark.opBytes - mark.outputBytes;
-    const elements = this.ops.length + this.outputCount + this.headerCount - mark.ops - mark.outputs - mark.headers;
+    const bytes = this.opBytes + this.outputs.length + this.timers.length - mark.opBytes - mark.outputBytes - mark.timerBytes;
+    const elements = this.ops.length + this.outputCount + this.headerCount + this.timerCount - mark.ops - mark.outputs - mark.headers - mark.timers;
     return bytes > Math.min(this.schema.frameCap, DEFAULT_FRAME_CAP) - RESULT_RESERVE || elements > MAX_ELEMENTS / 2;
   }
 
@@ -242,9 +416,12 @@ export class BatchRun {
     this.outputs.truncate(mark.outputBytes);
     this.outputCount = mark.outputs;
     this.headerCount = mark.headers;
+    this.timers.truncate(mark.timerBytes);
+    this.timerCount = mark.timers;
+    this.deferred.length = mark.deferred;
   }
 
-  /** RESULT: the last write of each key, and the outputs. */
+  /** RESULT: the last write of each key, the outputs, the timers. */
   private result(done: number, failure: Failure | undefined): Buffer {
     const last = this.ops.filter((op, index) => op.slot.op === index);
     const byStore = new Map<number, Op[]>();
@@ -253,8 +430,8 @@ export class BatchRun {
       if (ops === undefined) byStore.set(op.store, [op]);
       else ops.push(op);
     }
-    const w = new Writer(this.opBytes + this.outputs.length + 256);
-    w.raw(Buffer.alloc(LENGTH_BYTES)).list(6).int(Kind.RESULT).int(this.frame.seq).int(done);
+    const w = new Writer(this.opBytes + this.outputs.length + this.timers.length + 256);
+    w.raw(Buffer.alloc(LENGTH_BYTES)).list(this.timerCount > 0 ? 7 : 6).int(Kind.RESULT).int(this.frame.seq).int(done);
     writeFailure(w, failure);
     w.map(byStore.size);
     for (const [store, ops] of byStore) {
@@ -262,23 +439,38 @@ export class BatchRun {
       for (const op of ops) w.list(2).bin(op.key).maybeBin(op.value);
     }
     w.list(this.outputCount).raw(this.outputs.bytes);
+    if (this.timerCount > 0) w.list(this.timerCount).raw(this.timers.bytes);
     const whole = w.bytes;
     whole.writeUInt32BE(whole.length - LENGTH_BYTES);
     return whole;
   }
 }
 
+/** How far a batch had come. */
 class Mark {
-  constructor(
-    readonly ops: number, readonly opBytes: number, readonly outputBytes: number, readonly outputs: number, readonly headers: number,
-  ) {}
-
-  /** The beginning of the batch. */
-  get zero(): Mark {
-    return BEGINNING;
-  }
+  ops = 0;
+  opBytes = 0;
+  outputBytes = 0;
+  outputs = 0;
+  headers = 0;
+  timerBytes = 0;
+  timers = 0;
+  deferred = 0;
 }
-const BEGINNING = new Mark(0, 0, 0, 0, 0);
+/** The beginning of a batch. */
+const BEGINNING = new Mark();
+
+function prefetched(value: Prefetched | undefined): Buffer | null | undefined {
+  return value === NOT_PREFETCHED ? undefined : value;
+}
+
+function latin1(data: Uint8Array): string {
+  return Buffer.from(data.buffer, data.byteOffset, data.length).toString("latin1");
+}
+
+function pendingId(key: Uint8Array, clock: number, name: string): string {
+  return `${clock}/${name.length}/${name}${latin1(key)}`;
+}
 
 function writeFailure(w: Writer, failure: Failure | undefined): void {
   if (failure === undefined) return void w.nil();

@@ -1,8 +1,9 @@
 import type { BatchRun } from "./batch.js";
+import type { Item, RecordItem } from "./batch_frame.js";
 import { bytesToText } from "./codecs.js";
 import { DecodeError } from "./errors.js";
+import type { Header } from "./msgpack.js";
 import type { InputPort } from "./schema.js";
-import type { Header, Item } from "./wire.js";
 
 /** Where a handler runs; what stores and outputs want as their first argument. Valid during the handler's call. */
 export class Context {
@@ -47,7 +48,7 @@ export class Record<K, V> {
   private decodedKey: K | null | typeof UNSET = UNSET;
   private decodedValue: V | null | typeof UNSET = UNSET;
   /** @internal */
-  constructor(private readonly item: Item, private readonly data: Buffer | null, private readonly port: InputPort, readonly task: number) {}
+  constructor(private readonly item: RecordItem, private readonly data: Buffer | null, private readonly port: InputPort, readonly task: number) {}
 
   /** The decoded key; null if the record has none. Throws DecodeError. */
   get key(): K | null {

@@ -1,5 +1,5 @@
 /**
- * What a program imports to be a stream processor run by Millstream: handlers per input, keyed state, outputs.
+ * What a program imports to be a stream processor run by Millstream: handlers per input, keyed state, windows, timers, outputs.
  *
  * @packageDocumentation
  */
@@ -11,7 +11,12 @@ export {
   UndeclaredError,
 } from "./errors.js";
 export { consoleLogger, silentLogger, type Logger } from "./log.js";
+export { Gathered, type CommittedHook, type Hook } from "./hooks.js";
+export { Join, Lookup } from "./join.js";
+export type { Header } from "./msgpack.js";
 export { Output, type EmitOptions } from "./output.js";
-export { Store, type Range } from "./store.js";
+export { Store } from "./store.js";
+export { Table, type Range } from "./table.js";
+export { Due, Timer, type Clock, type TimerHandler } from "./timer.js";
 export { VERSION } from "./version.js";
-export type { Header } from "./wire.js";
+export { ClosedWindow, Session, SessionStore, Window, WindowStore, type CloseHandler, type Merge, type SessionOptions } from "./window.js";

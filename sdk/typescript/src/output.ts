@@ -3,13 +3,13 @@ import type { Codec } from "./codecs.js";
 import { textToBytes } from "./codecs.js";
 import type { Context } from "./context.js";
 import { OutputError, UndeclaredError, listed } from "./errors.js";
-import type { Schema } from "./schema.js";
-import type { Header, Writer } from "./wire.js";
+import type { Writer } from "./msgpack.js";
+import { LOOP, type Schema } from "./schema.js";
 
 export interface EmitOptions {
   /** In order, names may repeat. */
   headers?: readonly (readonly [name: string | Uint8Array, value: Uint8Array | string | null])[];
-  /** Milliseconds since 1970, or a Date; default: that of the record being handled. */
+  /** Milliseconds since 1970, or a Date; default: that of the record being handled, of a timer its time, of a window that closes its last millisecond. */
   timestamp?: number | Date;
   /** Default: by the hash of the key. */
   partition?: number;
@@ -20,7 +20,7 @@ export class Output<K, V> {
   private schema: Schema | undefined;
   private id = 0;
   /** @internal */
-  constructor(readonly name: string, private readonly codecs: Codecs<K, V>) {}
+  constructor(readonly name: string, /** @internal */ readonly codecs: Codecs<K, V>) {}
 
   /**
    * Sends a record, committed together with the record being handled, whose timestamp it gets. null is a null key or value (a
@@ -37,6 +37,10 @@ export class Output<K, V> {
     if (size > most) throw ctx.fail(new OutputError(`output "${this.name}": key, value and headers have ${size} bytes, the limit is ${most}`));
     const timestamp = this.timestamp(ctx, options.timestamp);
     const partition = options.partition;
+    if (this.name === LOOP && (rawKey === null || partition !== undefined)) {
+      const problem = rawKey === null ? "a record for the loop needs a key" : "the key of a record for the loop chooses its partition, so it cannot be given";
+      throw ctx.fail(new OutputError(`output "${this.name}": ${problem}`));
+    }
     if (partition !== undefined && !(Number.isInteger(partition) && partition >= 0 && partition < 2 ** 31)) {
       throw ctx.fail(new OutputError(`output "${this.name}": ${partition} is not a partition`));
     }
@@ -101,6 +105,3 @@ function writeHeaders(w: Writer, headers: readonly (readonly [Uint8Array, Uint8A
   w.list(headers.length);
   for (const [name, value] of headers) w.list(2).bin(name).maybeBin(value);
 }
-
-/** A header as the protocol has it. @internal */
-export type { Header };

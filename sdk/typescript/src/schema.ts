@@ -1,7 +1,16 @@
 // What WELCOME declares joined with the program's handlers. Read-only, shared by all batches of a session.
 import type { App, Registered } from "./app.js";
+import { isWindowed, type Shape, type TableKind } from "./batch_frame.js";
 import { ConfigError, listed } from "./errors.js";
-import { HELLO_FRAME_CAP, MAX_FRAME_CAP, MAX_VERSION, MIN_VERSION, type Int, type Port, type Welcome } from "./wire.js";
+import type { Hooks } from "./hooks.js";
+import type { Int } from "./msgpack.js";
+import { timerId, type RegisteredTimer } from "./timer.js";
+import type { Port, Welcome } from "./welcome.js";
+import type { RegisteredClosing, SessionStore } from "./window.js";
+import { HELLO_FRAME_CAP, MAX_FRAME_CAP, MAX_VERSION, MIN_VERSION } from "./wire.js";
+
+/** The input and output that a processor's records to itself take. */
+export const LOOP = "loop";
 
 export interface InputPort {
   name: string;
@@ -9,14 +18,26 @@ export interface InputPort {
   registered: Registered;
 }
 
+/** What can be read: a store, a join, a lookup. */
+export interface TablePort extends Port {
+  kind: TableKind;
+  /** Of a store of windows that close. */
+  closing: RegisteredClosing | undefined;
+  /** Of a store of sessions. */
+  sessions: SessionStore<unknown, unknown> | undefined;
+}
+
 export class Schema {
   readonly processor: string;
   readonly session: Int;
   readonly inputs: InputPort[];
   readonly outputs: Port[];
-  readonly stores: Port[];
+  /** By readable id: stores, then joins, then lookups. */
+  readonly tables: TablePort[];
+  readonly shape: Shape;
   readonly outputIds: ReadonlyMap<string, number>;
-  readonly storeIds: ReadonlyMap<string, number>;
+  readonly timers: ReadonlyMap<string, RegisteredTimer>;
+  readonly hooks: Hooks;
   readonly frameCap: number;
   readonly deadline: number;
   readonly minTimestamp: number;
@@ -24,35 +45,61 @@ export class Schema {
 
   /** Throws ConfigError where program and manifest do not fit. */
   constructor(welcome: Welcome, app: App) {
-    if (welcome.version < MIN_VERSION || welcome.version > MAX_VERSION) {
-      throw new ConfigError(
-        `the sidecar chose worker protocol ${welcome.version}, this SDK speaks ${MIN_VERSION} to ${MAX_VERSION}; use a matching version of the package`);
-    }
-    refuseUnbuilt(welcome);
+    checkSupported(welcome);
     checkInputs(app, welcome.inputs.map((port) => port.name));
+    checkTime(app, welcome);
     this.processor = welcome.processor;
     this.session = welcome.session;
     this.inputs = welcome.inputs.map(({ name, topic }) => ({ name, topic: topic || name, registered: app.handlers.get(name)! }));
     this.frameCap = Math.min(Math.max(welcome.frameCap, HELLO_FRAME_CAP), MAX_FRAME_CAP);
     this.outputs = welcome.outputs.map((port) => ({ ...port, max: port.max || this.frameCap }));
-    this.stores = welcome.stores.map((port) => ({ ...port, max: port.max || this.frameCap }));
     this.outputIds = new Map(this.outputs.map((port, id) => [port.name, id]));
-    this.storeIds = new Map(this.stores.map((port, id) => [port.name, id]));
+    const table = (port: Port, kind: TableKind, own: boolean): TablePort => ({
+      ...port, kind, max: port.max || this.frameCap,
+      closing: own ? app.closings.get(port.name) : undefined, sessions: own ? app.sessions.get(port.name) : undefined,
+    });
+    this.tables = [
+      ...welcome.stores.map((port) => table(port, port.type as TableKind, true)),
+      ...welcome.joins.map((port) => table(port, "join", false)),
+      ...welcome.lookups.map((port) => table(port, "lookup", false)),
+    ];
+    this.shape = {
+      inputs: this.inputs.length, tables: this.tables, timers: welcome.timers, windowed: this.tables.some((port) => isWindowed(port.kind)),
+    };
+    this.timers = app.timers;
+    this.hooks = app.hooks;
     this.deadline = welcome.deadline;
     this.minTimestamp = welcome.minTimestamp;
     this.maxTimestamp = welcome.maxTimestamp;
   }
+
+  /** The id of a table, -1 if there is none of that name and kind. */
+  tableId(name: string, kind: TableKind): number {
+    return this.tables.findIndex((port) => port.name === name && port.kind === kind);
+  }
+
+  /** The tables that a name could have meant, for messages. */
+  declared(kind: TableKind): string {
+    const isStore = (one: TableKind): boolean => one !== "join" && one !== "lookup";
+    const near = this.tables.filter((port) => port.kind === kind || (isStore(kind) && isStore(port.kind)));
+    return listed(near.map((port) => (port.kind === kind ? port.name : `${port.name} (${port.kind})`)));
+  }
+
+  timer(clock: number, name: string): RegisteredTimer | undefined {
+    return this.timers.get(timerId(clock, name));
+  }
 }
 
-/** Names what this version cannot do yet, instead of ignoring it. */
-function refuseUnbuilt(welcome: Welcome): void {
-  for (const what of ["joins", "lookups"] as const) {
-    if (welcome[what].length > 0) {
-      throw new ConfigError(`the manifest declares ${what} (${listed(welcome[what].map((port) => port.name))}): not supported yet by the TypeScript SDK`);
-    }
+/** Names what this version cannot do, instead of ignoring it. */
+function checkSupported(welcome: Welcome): void {
+  if (welcome.version < MIN_VERSION || welcome.version > MAX_VERSION) {
+    throw new ConfigError(
+      `the sidecar chose worker protocol ${welcome.version}, this SDK speaks ${MIN_VERSION} to ${MAX_VERSION}; use a matching version of the package`);
   }
   for (const store of welcome.stores) {
-    if (store.type !== "KeyValue") throw new ConfigError(`store "${store.name}" has type ${store.type}: not supported yet by the TypeScript SDK`);
+    if (!["KeyValue", "Window", "Session"].includes(store.type)) {
+      throw new ConfigError(`store "${store.name}" has type ${store.type}, which this version of the TypeScript SDK does not know; use a later one`);
+    }
   }
 }
 
@@ -66,6 +113,30 @@ function checkInputs(app: App, inputs: string[]): void {
     if (!app.handlers.has(name)) {
       throw new ConfigError(
         `the manifest declares input "${name}", for which the program has no handler; add app.on("${name}", ...). Handlers exist for: ${listed(app.inputs)}`);
+    }
+  }
+}
+
+/** Handlers of timers, of windows that close and of transactions are for what the manifest and the sidecar have. */
+function checkTime(app: App, welcome: Welcome): void {
+  for (const hook of Object.keys(app.hooks)) {
+    if (!welcome.capabilities.includes(hook)) {
+      throw new ConfigError(`the program has a hook for "${hook}", which this sidecar does not call; use a later one`);
+    }
+  }
+  const [timer] = app.timers.values();
+  if (timer !== undefined && !welcome.timers) {
+    throw new ConfigError(`the program handles timer "${timer.timer.name}", and the manifest has no timers; add "timers: {}" under spec`);
+  }
+  const closing = welcome.stores.filter((store) => store.final).map((store) => store.name);
+  for (const name of closing) {
+    if (!app.closings.has(name)) {
+      throw new ConfigError(`store "${name}" has emit: Final in the manifest, and the program has no handler for its windows; add app.onClose(...)`);
+    }
+  }
+  for (const name of app.closings.keys()) {
+    if (!closing.includes(name)) {
+      throw new ConfigError(`the program handles closing windows of "${name}"; stores with emit: Final in the manifest: ${listed(closing)}`);
     }
   }
 }

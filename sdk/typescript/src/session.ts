@@ -3,14 +3,18 @@ import type { Socket } from "node:net";
 
 import type { App } from "./app.js";
 import { BatchRun, emptyResult, type Link, type ScanPage } from "./batch.js";
+import { hookBatch, readBatch } from "./batch_frame.js";
 import { findErrorCode } from "./error_codes.js";
 import { BatchVoided, MillstreamError, OutputError, ProtocolError, RefusedError } from "./errors.js";
+import { failureOf } from "./failures.js";
 import { FrameCutter } from "./frames.js";
+import type { GatheredValues, Hook } from "./hooks.js";
 import type { Logger } from "./log.js";
+import { Reader, type Int } from "./msgpack.js";
 import { Schema } from "./schema.js";
+import { readWelcome } from "./welcome.js";
 import {
-  DEFAULT_FRAME_CAP, Kind, LENGTH_BYTES, Reader, errorFrame, extendFrame, getFrame, goodbyeFrame, helloFrame, kindName, numberFrame,
-  readBatch, readWelcome, scanFrame, type Int, type ScanRequest,
+  DEFAULT_FRAME_CAP, Kind, LENGTH_BYTES, errorFrame, extendFrame, getFrame, goodbyeFrame, helloFrame, kindName, numberFrame, scanFrame, type ScanRequest,
 } from "./wire.js";
 
 /** The sidecar answers HELLO at once; a socket that somebody else listens on may not. */
@@ -19,6 +23,7 @@ const HANDSHAKE_MS = 30_000;
 const BEATS_PER_DEADLINE = 4;
 const LONGEST_BEAT_MS = 5000;
 const SHORTEST_BEAT_MS = 20;
+const MAX_TASK = 2 ** 31 - 1;
 
 interface Flight {
   run: BatchRun;
@@ -46,6 +51,8 @@ export class Session implements Link {
   /** By task: the batch that the next one of it waits for. */
   private readonly lastOf = new Map<number, Promise<void>>();
   private readonly questions = new Map<number, Question>();
+  /** By task: what the program has gathered since the task was opened. */
+  private readonly gathered = new Map<number, GatheredValues>();
   private nextRid = 1;
   private leaving = false;
   private ended = false;
@@ -72,7 +79,7 @@ export class Session implements Link {
     try {
       await new Promise<void>((resolve, reject) => {
         session.welcomed = (error) => (error === undefined ? resolve() : reject(error));
-        session.send(helloFrame(app.inputs, parallel, name));
+        session.send(helloFrame(app.inputs, Object.keys(app.hooks), parallel, name));
       });
     } catch (error) {
       session.end((error as Error).message);
@@ -200,15 +207,18 @@ export class Session implements Link {
     if (this.welcomed !== undefined) return this.greeted(r, kind, fields);
     switch (kind) {
       case Kind.BATCH: {
-        const batch = readBatch(r, fields, this.schema.stores.length, this.schema.inputs.length);
+        const batch = readBatch(r, fields, this.schema.shape);
         r.end();
-        return this.take(new BatchRun(this.schema, this, batch));
+        return this.take(new BatchRun(this.schema, this, batch, this.gatheredOf(batch.task)));
       }
+      case Kind.BEGIN: return this.takeHook(r, kind, fields, this.schema.hooks.begin);
+      case Kind.FINALIZE: return this.takeHook(r, kind, fields, this.schema.hooks.finalize);
+      case Kind.COMMITTED: return this.committed(r, fields);
       case Kind.VALUES:
       case Kind.ROWS: return this.answered(r, kind, fields);
       case Kind.CANCEL: return this.void(one("seq"));
-      case Kind.OPEN: return void one("task");
-      case Kind.CLOSE: return this.voidTask(Number(one("task")));
+      case Kind.OPEN: return void this.gathered.delete(Number(one("task")));
+      case Kind.CLOSE: return this.closeTask(Number(one("task")));
       case Kind.PING: return this.send(numberFrame(Kind.PONG, one("nonce")));
       case Kind.PONG: return void one("nonce");
       case Kind.ERROR: {
@@ -264,11 +274,49 @@ export class Session implements Link {
     // A cancelled batch that a handler has yet to let go of no longer counts: the sidecar sends the next at once.
     const valid = [...this.flights.values()].filter((flight) => !flight.run.void);
     if (valid.some((flight) => flight.run.frame.task === task)) throw new ProtocolError(`batch ${seq}: one of task ${task} is still in flight`);
-    if (valid.length >= this.parallel) throw new ProtocolError(`batch ${seq} is more than the ${this.parallel} this worker takes at once`);
+    // Hooks come where batches may, one for each task of a transaction.
+    if (!run.isHook && valid.length >= this.parallel) throw new ProtocolError(`batch ${seq} is more than the ${this.parallel} this worker takes at once`);
     const flight: Flight = { run, extended: 0, over: Promise.resolve() };
     this.flights.set(seq, flight);
     flight.over = this.work(flight, this.lastOf.get(task));
     this.lastOf.set(task, flight.over);
+  }
+
+  private takeHook(r: Reader, kind: number, fields: number, hook: Hook | undefined): void {
+    if (hook === undefined || fields < 2) throw new ProtocolError(`${kindName(kind)} has ${fields} fields, or was not asked for`);
+    const [seq, task] = [r.uint("seq"), r.index("task", MAX_TASK)];
+    r.skip(fields - 2);
+    r.end();
+    this.take(new BatchRun(this.schema, this, hookBatch(seq, task, this.schema.tables.length), this.gatheredOf(task), hook));
+  }
+
+  /** Tells the program behind what it is doing for the task; the next batch of the task waits for it. */
+  private committed(r: Reader, fields: number): void {
+    const { committed } = this.schema.hooks;
+    if (committed === undefined || fields < 1) throw new ProtocolError(`COMMITTED has ${fields} fields, or was not asked for`);
+    const tasks: number[] = [];
+    for (let count = r.list("COMMITTED"); count > 0; --count) {
+      const further = r.fields("committed task", 2) - 2;
+      tasks.push(r.index("task", MAX_TASK));
+      r.uint("seq");
+      r.skip(further);
+    }
+    r.skip(fields - 1);
+    r.end();
+    for (const task of tasks) {
+      const told = (this.lastOf.get(task) ?? Promise.resolve()).then(() => committed(task)).catch((error: unknown) => {
+        this.logger.error(`the hook for committed transactions of task ${task} failed; it is not called again for this one: ${failureOf(error).message}`);
+      }).then(() => {
+        if (this.lastOf.get(task) === told) this.lastOf.delete(task);
+      });
+      this.lastOf.set(task, told);
+    }
+  }
+
+  private gatheredOf(task: number): GatheredValues {
+    let gathered = this.gathered.get(task);
+    if (gathered === undefined) this.gathered.set(task, (gathered = new Map()));
+    return gathered;
   }
 
   private async work(flight: Flight, before: Promise<void> | undefined): Promise<void> {
@@ -304,7 +352,8 @@ export class Session implements Link {
     }
   }
 
-  private voidTask(task: number): void {
+  private closeTask(task: number): void {
+    this.gathered.delete(task);
     for (const [seq, flight] of this.flights) {
       if (flight.run.frame.task === task) this.void(seq);
     }

@@ -4,10 +4,12 @@ import { readFileSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 
 import { ProtocolError } from "millstream";
+import { CLOSING, RECORD, TIMER, readBatch, type BatchFrame, type Item, type Row, type Shape } from "../src/batch_frame.js";
 import { FrameCutter } from "../src/frames.js";
-import {
-  DEFAULT_FRAME_CAP, Kind, NOT_PREFETCHED, Reader, errorFrame, extendFrame, goodbyeFrame, numberFrame, readBatch, readWelcome, type BatchFrame,
-} from "../src/wire.js";
+import { NOT_PREFETCHED, Reader, type Prefetched } from "../src/msgpack.js";
+import { windowRow } from "../src/row_keys.js";
+import { readWelcome } from "../src/welcome.js";
+import { DEFAULT_FRAME_CAP, Kind, errorFrame, extendFrame, goodbyeFrame, numberFrame } from "../src/wire.js";
 
 const FOLDER = new URL(`file://${process.env["MILLSTREAM_SDK_TYPESCRIPT"] ?? process.cwd()}/../../tests/conformance/frames/`);
 interface Golden {
@@ -21,8 +23,13 @@ interface Golden {
 const parse = (text: string): Golden =>
   JSON.parse(text.replace(/([:[]\s*)(-?\d{16,})(?=\s*[,\]}\n])/g, '$1"big:$2"'), (_, value) =>
     typeof value === "string" && value.startsWith("big:") ? BigInt(value.slice(4)) : value);
-const FRAMES = new Map(readdirSync(FOLDER).filter((name) => name.endsWith(".json"))
-  .map((name) => [name.slice(0, -5), parse(readFileSync(new URL(name, FOLDER), "utf8"))]));
+const framesOf = (folder: URL): Map<string, Golden> => new Map(readdirSync(folder).filter((name) => name.endsWith(".json"))
+  .map((name) => [name.slice(0, -5), parse(readFileSync(new URL(name, folder), "utf8"))]));
+const FRAMES = framesOf(FOLDER);
+const TIME_FRAMES = framesOf(new URL("time/", FOLDER));
+const keyed = { kind: "KeyValue", final: false } as const;
+const PLAIN: Shape = { inputs: 8, tables: new Array<typeof keyed>(8).fill(keyed), timers: false, windowed: false };
+const TIMED: Shape = { inputs: 1, tables: [{ kind: "Window", final: true }, { kind: "Session", final: false }], timers: true, windowed: true };
 
 function payloadOf(golden: Golden): Buffer {
   const cutter = new FrameCutter(DEFAULT_FRAME_CAP);
@@ -40,25 +47,38 @@ function shown(data: Uint8Array | string | null | undefined): unknown {
   return Buffer.from(text).equals(Buffer.from(data)) ? text : { hex: Buffer.from(data).toString("hex") };
 }
 
-function shownBatch(b: BatchFrame): unknown {
-  const state = Object.fromEntries(b.state.flatMap((values, store) =>
-    values === undefined ? [] : [[String(store), values.map((value) => (value === NOT_PREFETCHED ? { notPrefetched: true } : shown(value as Buffer | null)))]]));
+const shownState = (value: Prefetched): unknown => (value === NOT_PREFETCHED ? { notPrefetched: true } : shown(value as Buffer | null));
+const shownRow = ({ start, end, value }: Row): unknown => ({ start, end, value: shownState(value) });
+
+function shownItem(item: Item): unknown {
+  const { key, timestamp, attempt } = item;
+  if (item.kind === TIMER) return { timer: item.name, clock: item.clock, keyIndex: key, time: timestamp, attempt };
+  if (item.kind === CLOSING) {
+    const { start, end } = item.windows![0]!;
+    return { closing: item.store, keyIndex: key, start, end, value: shownState(item.value), attempt };
+  }
+  assert.equal(item.kind, RECORD);
+  if (item.kind !== RECORD) return undefined;
+  const windows = item.windows?.map(({ store, start, end, parts }) =>
+    ({ store, start, end, ...(parts && { merged: parts.map((part) => [part.start, part.end]) }) }));
   return {
-    kind: "BATCH", seq: b.seq, task: b.task, flags: b.flags, keys: b.keys.map(shown),
-    items: b.items.map((item) => ({
-      input: item.input, offset: item.offset, timestamp: item.timestamp, keyIndex: item.key < 0 ? null : item.key, value: shown(item.value),
-      headers: item.headers.map(([name, value]) => ({ name: shown(name), value: shown(value) })), attempt: item.attempt,
-    })),
-    state, watermark: b.watermark ?? null,
+    input: item.input, offset: item.offset, timestamp, keyIndex: key < 0 ? null : key, value: shown(item.value),
+    headers: item.headers.map(([name, value]) => ({ name: shown(name), value: shown(value) })), attempt, ...(windows && { windows }),
   };
 }
 
-function read(payload: Buffer): unknown {
+function shownBatch(b: BatchFrame): unknown {
+  const state = Object.fromEntries(b.state.flatMap((column, store) =>
+    column === undefined ? [] : [[String(store), column.rows?.map((rows) => rows.map(shownRow)) ?? column.values!.map(shownState)]]));
+  return { kind: "BATCH", seq: b.seq, task: b.task, flags: b.flags, keys: b.keys.map(shown), items: b.items.map(shownItem), state, watermark: b.watermark ?? null };
+}
+
+function read(payload: Buffer, shape = PLAIN): unknown {
   const r = new Reader(payload);
   const fields = r.fields("frame", 1) - 1;
   const kind = r.index("kind", 0xffff);
   if (kind === Kind.BATCH) {
-    const batch = readBatch(r, fields, 8, 8);
+    const batch = readBatch(r, fields, shape);
     r.end();
     return shownBatch(batch);
   }
@@ -68,7 +88,7 @@ function read(payload: Buffer): unknown {
     r.end();
     return welcome;
   }
-  const known: number[] = [Kind.OPEN, Kind.CLOSE, Kind.CANCEL, Kind.VALUES, Kind.ROWS, Kind.PING, Kind.PONG, Kind.ERROR, Kind.GOODBYE];
+  const known: number[] = [Kind.OPEN, Kind.CLOSE, Kind.CANCEL, Kind.BEGIN, Kind.FINALIZE, Kind.COMMITTED, Kind.VALUES, Kind.ROWS, Kind.PING, Kind.PONG, Kind.ERROR, Kind.GOODBYE];
   if (!known.includes(kind)) throw new ProtocolError(`unexpected ${kind}`);
   r.skip(fields);
   r.end();
@@ -90,6 +110,26 @@ test("frames that are received", () => {
     assert.deepEqual(got, want, name);
   }
   assert.ok(batches > 5);
+});
+
+test("frames about time", () => {
+  for (const [name, golden] of TIME_FRAMES) {
+    if (golden.direction === "W->S") continue;
+    const got = read(payloadOf(golden), TIMED);
+    if (golden.message!.kind === "BATCH") assert.deepEqual(got, golden.message, name);
+    else assert.equal(golden.message!.kind, "WELCOME");
+  }
+  const { stores, timers } = read(payloadOf(TIME_FRAMES.get("welcome")!)) as ReturnType<typeof readWelcome>;
+  assert.deepEqual(stores.map(({ type, size, advance, final }) => [type, size, advance, final]), [["Window", 60_000, 10_000, true], ["Session", 0, 0, false]]);
+  assert.equal(timers, true);
+  const row = (TIME_FRAMES.get("result-row-keys")!.message as unknown as { ops: { [store: string]: { key: { hex: string } }[] } }).ops["0"]![0]!.key.hex;
+  assert.equal(windowRow(Buffer.from("k"), 1_700_000_000_000).toString("hex"), row);
+  for (const [name, golden] of TIME_FRAMES) {
+    if (golden.direction === "W->S" || golden.message!.kind !== "BATCH") continue;
+    assert.throws(() => read(payloadOf(golden)), ProtocolError, `${name} where none of it was declared`);
+    const payload = payloadOf(golden);
+    for (let cut = 0; cut < payload.length; ++cut) assert.throws(() => read(payload.subarray(0, cut), TIMED), ProtocolError, `${name} at ${cut}`);
+  }
 });
 
 test("frames that are refused", () => {

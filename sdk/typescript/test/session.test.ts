@@ -1,116 +1,15 @@
 // What is this SDK's own about sessions and processes; the protocol itself is tested by the conformance suite.
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, type Server, type Socket } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterEach, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { App, string, silentLogger, type Handler } from "millstream";
-import { FrameCutter } from "../src/frames.js";
-import { Kind, Reader, errorFrame, frame, goodbyeFrame, kindName, numberFrame, type Int } from "../src/wire.js";
+import { Kind, errorFrame, goodbyeFrame, numberFrame } from "../src/wire.js";
 import { Worker, type WorkerOptions } from "../src/worker.js";
+import { FakeSidecar, cleanUp, cleanedUp, within } from "../fixtures/fake_sidecar.js";
 
-const TIMEOUT_MS = 20_000;
-const cleanUp: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const act of cleanUp.splice(0).reverse()) await act();
-});
-
-function within<T>(promise: Promise<T>, what: string): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`${what} did not happen`)), TIMEOUT_MS);
-    promise.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
-}
-
-/** A scripted sidecar. */
-class FakeSidecar {
-  private readonly waiting: ((c: Connection) => void)[] = [];
-  private readonly arrived: Connection[] = [];
-  readonly folder = mkdtempSync(join(tmpdir(), "ms"));
-  readonly path = join(this.folder, "w.sock");
-  private readonly server: Server;
-
-  constructor() {
-    this.server = createServer((socket) => {
-      const connection = new Connection(socket);
-      const taker = this.waiting.shift();
-      if (taker === undefined) this.arrived.push(connection);
-      else taker(connection);
-      cleanUp.push(() => socket.destroy());
-    }).listen(this.path);
-    cleanUp.push(() => {
-      this.server.close();
-      rmSync(this.folder, { recursive: true, force: true });
-    });
-  }
-
-  connection(): Promise<Connection> {
-    const first = this.arrived.shift();
-    return first !== undefined ? Promise.resolve(first) : within(new Promise((resolve) => this.waiting.push(resolve)), "a connection");
-  }
-
-  /** HELLO and WELCOME with input "in". */
-  async accept(): Promise<Connection> {
-    const c = await this.connection();
-    await c.expect(Kind.HELLO);
-    c.socket.write(frame(Kind.WELCOME, 1, (w) => {
-      w.map(3).str("protocol").int(1).str("session").int(7).str("inputs").list(1).map(1).str("name").str("in");
-    }));
-    return c;
-  }
-}
-
-class Connection {
-  private readonly frames = new FrameCutter(16 << 20);
-  private readonly got: [number, Reader][] = [];
-  private ended = false;
-  private wake = (): void => {};
-  constructor(readonly socket: Socket) {
-    socket.on("data", (data: Buffer) => {
-      this.frames.add(data);
-      for (let payload; (payload = this.frames.next()) !== undefined; ) {
-        const r = new Reader(payload);
-        r.list("frame");
-        this.got.push([r.number("kind"), r]);
-      }
-      this.wake();
-    });
-    socket.on("error", () => {});
-    socket.on("close", () => {
-      this.ended = true;
-      this.wake();
-    });
-  }
-
-  /** The next frame; undefined at the end of the connection. */
-  async receive(): Promise<[number, Reader] | undefined> {
-    while (this.got.length === 0 && !this.ended) await within(new Promise<void>((resolve) => (this.wake = resolve)), "a frame");
-    return this.got.shift();
-  }
-
-  async expect(kind: number): Promise<Reader> {
-    const got = await this.receive();
-    assert.equal(got && kindName(got[0]), kindName(kind));
-    return got![1];
-  }
-
-  async result(): Promise<[Int, number]> {
-    const r = await this.expect(Kind.RESULT);
-    return [r.int("seq"), r.number("done")];
-  }
-
-  batch(seq: number, task: number, ...values: string[]): void {
-    this.socket.write(frame(Kind.BATCH, 7, (w) => {
-      w.int(seq).int(task).int(0).list(1).bin(Buffer.from("k")).list(values.length);
-      values.forEach((value, n) => w.list(8).int(0).int(0).int(n).int(1000).int(0).bin(Buffer.from(value)).nil().int(1));
-      w.map(0).nil();
-    }));
-  }
-}
+afterEach(cleanedUp);
 
 function start(sidecar: FakeSidecar, handle: Handler<string, string>, options: Partial<WorkerOptions> = {}) {
   const app = new App().on("in", { key: string, value: string }, handle);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { App, RejectRecord, bytes, int, int64, json, string, type Context, type Record } from "millstream";
 import { RecordFailed, TestKit, type TestSetup } from "millstream/testing";
-import { afterPrefix } from "../src/store.js";
+import { afterPrefix } from "../src/table.js";
 
 type More = (ctx: Context, record: Record<string, string>) => void | Promise<void>;
 
