@@ -25,11 +25,12 @@ struct LagOptions {
 };
 
 absl::StatusOr<LagRequest> RequestOf(const Context& context, const LagOptions& options) {
-  LagRequest request{.group = options.group, .topics = {}};
+  LagRequest request{.group = options.group, .topics = {}, .partitions = {}};
   if (!options.group.empty()) return request;
   MS_ASSIGN_OR_RETURN(const spec::StreamProcessorSpec processor, context.Processor());
   request.group = processor.group;
   for (const spec::InputSpec& input : processor.inputs) request.topics.push_back(input.topic);
+  request.partitions = processor.manual_partitions;
   return request;
 }
 

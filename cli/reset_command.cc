@@ -58,7 +58,7 @@ absl::StatusOr<ResetRequest> RequestOf(const Context& context, const spec::Strea
   ResetRequest request;
   request.group = processor.group;
   request.owner = processor.OwnerStamp(context.cluster);
-  request.partitions = options.partitions;
+  request.partitions = options.partitions.empty() ? processor.manual_partitions : options.partitions;
   if (options.by.has_value()) {
     request.target = {ResetTarget::Kind::kBy, *options.by};
   } else {

@@ -117,8 +117,7 @@ class RunningState : public ProcessorBackend {
     MS_ASSIGN_OR_RETURN(const store::StoreIndex store, ChooseStore(queries->Stores(), query.store));
     std::vector<StateRow> rows;
     // Every task, not only the readable ones: what is missing must be an error, not a shorter list.
-    for (int number = 0; number < processors_[chosen].tasks; ++number) {
-      const TaskId task(number);
+    for (const TaskId task : processors_[chosen].tasks) {
       const auto read_page = [&](const store::ScanRequest& request) -> absl::StatusOr<store::ScanPage> {
         auto promise = std::make_shared<Promise<server::ScanAnswer>>();
         queries->Scan(task, request,

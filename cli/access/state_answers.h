@@ -16,7 +16,7 @@ namespace millstream::cli {
 // A running processor whose state can be asked for.
 struct RunningProcessor {
   std::string name;  // <namespace>/<name>
-  int tasks = 0;     // 0 .. tasks-1
+  std::vector<TaskId> tasks;
   server::QueryBackend* queries = nullptr;
   std::function<void(TaskId)> restart;  // of a stopped task
 };

@@ -126,8 +126,9 @@ absl::Status Runner::StartStack(std::vector<spec::Manifest> manifests) {
 absl::Status Runner::StartControl() {
   std::vector<RunningProcessor> running;
   for (host::LocalStack::Processor& processor : stack_->processors()) {
-    running.push_back({.name = processor.manifest.processor.QualifiedName(),
-                       .tasks = processor.tasks,
+    const spec::StreamProcessorSpec& spec = processor.manifest.processor;
+    running.push_back({.name = spec.QualifiedName(),
+                       .tasks = spec.TasksOf(processor.tasks),
                        .queries = processor.sidecar->queries(),
                        .restart = [sidecar = processor.sidecar.get()](TaskId task) { sidecar->RestartTask(task); }});
   }
@@ -173,7 +174,7 @@ void Runner::ShowFirstScreen() {
   for (size_t i = 0; i < workers_.size(); ++i) {
     const host::LocalStack::Processor& processor = stack_->processors()[i];
     views.push_back({.spec = &processor.manifest.processor,
-                     .tasks = processor.tasks,
+                     .tasks = static_cast<int>(processor.manifest.processor.TasksOf(processor.tasks).size()),
                      .output_partitions = processor.output_partitions,
                      .command = workers_[i].command,
                      .http = processor.http == nullptr ? "" : processor.http->authority()});

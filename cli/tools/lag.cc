@@ -48,7 +48,11 @@ absl::StatusOr<LagReport> ReadLag(log::Log* log, const LagRequest& request) {
   MS_ASSIGN_OR_RETURN(const std::vector<log::TopicInfo> topics, TopicsOf(log, request));
   std::vector<TopicPartition> partitions;
   for (const log::TopicInfo& topic : topics) {
-    for (int number = 0; number < topic.partitions; ++number) partitions.push_back({topic.name, Partition(number)});
+    for (int number = 0; number < topic.partitions; ++number) {
+      const auto& wanted = request.partitions;
+      if (wanted.empty() || std::find(wanted.begin(), wanted.end(), number) != wanted.end())
+        partitions.push_back({topic.name, Partition(number)});
+    }
   }
   MS_ASSIGN_OR_RETURN(const auto committed, log->admin().StableGroupOffsets(request.group, partitions));
   for (const TopicPartition& of : partitions) {
@@ -62,10 +66,14 @@ absl::StatusOr<LagReport> ReadLag(log::Log* log, const LagRequest& request) {
   return report;
 }
 
-Json ToJson(const LagRequest& request) { return {{"group", request.group}, {"topics", request.topics}}; }
+Json ToJson(const LagRequest& request) {
+  return {{"group", request.group}, {"topics", request.topics}, {"partitions", request.partitions}};
+}
 
 LagRequest LagRequestFrom(const Json& json) {
-  return {.group = json.at("group"), .topics = json.at("topics").get<std::vector<std::string>>()};
+  return {.group = json.at("group"),
+          .topics = json.at("topics").get<std::vector<std::string>>(),
+          .partitions = json.at("partitions").get<std::vector<int32_t>>()};
 }
 
 Json ToJson(const LagReport& report) {

@@ -13,7 +13,8 @@ namespace millstream::cli {
 
 struct LagRequest {
   std::string group;
-  std::vector<std::string> topics;  // empty: every topic the group has offsets of
+  std::vector<std::string> topics;       // empty: every topic the group has offsets of
+  std::vector<int32_t> partitions = {};  // of them; empty: all
 };
 
 struct PartitionLag {

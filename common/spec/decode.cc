@@ -1,5 +1,6 @@
 #include "common/spec/decode.h"
 
+#include <algorithm>
 #include <initializer_list>
 
 #include "common/base/status.h"
@@ -252,6 +253,9 @@ StreamProcessorSpec DecodeProcessor(const Document& document) {
   for (const Value& input : ItemsIn(&spec, "inputs")) processor.inputs.push_back(DecodeInput(input));
   for (const Value& store : ItemsIn(&spec, "stores")) processor.stores.push_back(DecodeStore(store));
   for (const Value& output : ItemsIn(&spec, "outputs")) processor.outputs.push_back(DecodeOutput(output));
+  for (const Value& partition : ItemsIn(spec.Find("partitions"), "manual"))
+    processor.manual_partitions.push_back(static_cast<int32_t>(partition.integer));
+  std::sort(processor.manual_partitions.begin(), processor.manual_partitions.end());
   const Value& internal = Block(spec, "internalTopics");
   processor.internal_topics = {ReplicationIn(internal), PairsIn(&internal, "config"),
                                EnumIn(internal, "whenDeleted", {DeletionPolicy::kRetain, DeletionPolicy::kDelete})};

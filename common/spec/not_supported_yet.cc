@@ -22,7 +22,6 @@ const std::vector<Row>& Rows() {
       {{"joins"}, "", "joins"},
       {{"lookups"}, "", "lookups"},
       {{"externalStore"}, "", "the external store"},
-      {{"partitions"}, "", "the choice of partitions"},
       {{"mergeBy"}, "Arrival", "ordering the inputs by time"},
       {{"desiredState"}, "Running", "pausing"},
       {{"errors", "byClass"}, "", "another action by class of failure"},

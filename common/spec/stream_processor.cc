@@ -139,6 +139,13 @@ bool StreamProcessorSpec::HasWindows() const {
   return false;
 }
 
+std::vector<TaskId> StreamProcessorSpec::TasksOf(int partitions) const {
+  std::vector<TaskId> tasks;
+  for (const int32_t partition : manual_partitions) tasks.emplace_back(partition);
+  for (int number = 0; manual_partitions.empty() && number < partitions; ++number) tasks.emplace_back(number);
+  return tasks;
+}
+
 const InputSpec* StreamProcessorSpec::FindInput(std::string_view input_name) const {
   return FindByName(inputs, input_name);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/base/ids.h"
 
 // One StreamProcessor as the rest of the program sees it: typed, every default filled in, every name resolved. Plain
 // values, made by ParseManifests (manifest.h) only from manifests that passed every check; tests may fill them in by
@@ -206,6 +207,7 @@ struct StreamProcessorSpec {
   // The same; behind those of the manifest the internal one, if anything depends on event time.
   std::vector<StoreSpec> stores;
   std::vector<OutputSpec> outputs;  // the same
+  std::vector<int32_t> manual_partitions;  // partitions.manual, ascending: the only ones it reads; empty: all
   InternalTopicsSpec internal_topics;
   TransactionSpec transaction;
   BatchSpec batch;
@@ -229,6 +231,9 @@ struct StreamProcessorSpec {
   // Whether there is an internal store.
   bool KeepsEventTime() const { return !stores.empty() && stores.back().internal; }
   bool HasWindows() const;
+  // The tasks it has, ascending, where its inputs have so many partitions: those chosen by hand, or all. A choice
+  // beyond the partitions is in it too (PrepareTopics refuses it).
+  std::vector<TaskId> TasksOf(int partitions) const;
   // nullptr when there is none of that name. The pointer lives as long as this object and is not modified.
   const InputSpec* FindInput(std::string_view input_name) const;
   const StoreSpec* FindStore(std::string_view store_name) const;

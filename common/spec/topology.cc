@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "absl/strings/str_join.h"
 #include "common/base/strings.h"
 #include "common/spec/duration.h"
 
@@ -113,6 +114,8 @@ std::string ProcessorText(const StreamProcessorSpec& processor) {
                StrCat(NameAndTopic(input.name, input.topic), ", ", StartText(input.start_from), "; keys by ",
                       ToString(input.partitioner)));
   }
+  if (!processor.manual_partitions.empty())
+    AppendLine(out, "only", StrCat("partitions ", absl::StrJoin(processor.manual_partitions, ", "), " of them"));
   for (const StoreSpec& store : processor.stores) {
     AppendLine(out, "keeps",
                StrCat(store.name, ", ", KindText(store), ", ",
@@ -244,6 +247,7 @@ std::string ExplainJson(std::span<const StreamProcessorSpec> processors) {
     object["inputs"] = nlohmann::ordered_json::array();
     for (const InputSpec& input : processor.inputs)
       object["inputs"].push_back({{"name", input.name}, {"topic", input.topic}});
+    if (!processor.manual_partitions.empty()) object["partitions"] = processor.manual_partitions;
     object["stores"] = nlohmann::ordered_json::array();
     for (const StoreSpec& store : processor.stores) {
       nlohmann::ordered_json entry = {{"name", store.name}, {"backend", ToString(store.backend)}};

@@ -15,6 +15,11 @@
 
 namespace millstream::engine {
 
+// How far the time of a record may be from the clock where a topic's brokers check it. Unset: as far as it likes.
+struct TimestampBounds {
+  std::optional<int64_t> ahead_ms, behind_ms;
+};
+
 struct EngineOptions {
   spec::StreamProcessorSpec spec;
   // Partition count of every output, dead-letter and changelog topic, in the spec's order of outputs.
@@ -23,6 +28,7 @@ struct EngineOptions {
   // Prefix of the tags in committed offsets: "<transactional id>/<process start>" per writer (R6).
   std::string transactional_id_a, transactional_id_b, process_start;
   std::string owner_stamp;  // <clusterName>/<namespace>/<name>
+  std::string topic_stamp;  // a JSON object: which topics these offsets and their state are of; empty: unknown
   // Bounds on what the engine holds (engine.md, "Memory").
   int64_t overlay_bytes = 64 << 20;  // staged and committed-not-applied state, all tasks
   int64_t fetched_bytes = 32 << 20;  // records read and not yet sent, all tasks
@@ -31,6 +37,7 @@ struct EngineOptions {
   // Largest record (key + value + headers) each output and each changelog takes, in the spec's order; missing ones are
   // kDefaultRecordBytes. Told to workers in WELCOME and checked again before anything is staged.
   std::vector<int64_t> output_max_bytes, store_max_bytes;
+  std::vector<TimestampBounds> output_timestamps;  // the same way; missing ones have no bounds
   // Timestamps outputs may have.
   int64_t min_timestamp_ms = -(int64_t{1} << 53), max_timestamp_ms = int64_t{1} << 53;
 

@@ -40,19 +40,38 @@ int64_t OutputRouter::SizeOf(const protocol::OutputRecord& record) {
   return size;
 }
 
-absl::Status OutputRouter::Check(const protocol::OutputRecord& record) const {
+absl::Status OutputRouter::CheckTime(const protocol::OutputRecord& record, int64_t wall_ms) const {
+  if (!record.timestamp_ms) return absl::OkStatus();
+  const std::string& name = options_->spec.outputs[record.output].name;
+  const int64_t time = *record.timestamp_ms;
+  if (time < options_->min_timestamp_ms || time > options_->max_timestamp_ms) {
+    return absl::InvalidArgumentError(StrCat("timestamp ", time, " ms of a record for output '", name,
+                                             "' is not within ", options_->min_timestamp_ms, " and ",
+                                             options_->max_timestamp_ms));
+  }
+  if (record.output >= options_->output_timestamps.size()) return absl::OkStatus();
+  const TimestampBounds& bounds = options_->output_timestamps[record.output];
+  if (bounds.ahead_ms && time > wall_ms && time - wall_ms > *bounds.ahead_ms) {
+    return absl::InvalidArgumentError(StrCat("timestamp ", time, " ms of a record for output '", name, "' is ",
+                                             time - wall_ms, " ms ahead of the clock; its topic takes at most ",
+                                             *bounds.ahead_ms, " (message.timestamp.after.max.ms)"));
+  }
+  if (bounds.behind_ms && time < wall_ms && wall_ms - time > *bounds.behind_ms) {
+    return absl::InvalidArgumentError(StrCat("timestamp ", time, " ms of a record for output '", name, "' is ",
+                                             wall_ms - time, " ms behind the clock; its topic takes at most ",
+                                             *bounds.behind_ms, " (message.timestamp.before.max.ms)"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OutputRouter::Check(const protocol::OutputRecord& record, int64_t wall_ms) const {
   const std::string& name = options_->spec.outputs[record.output].name;
   const int64_t size = SizeOf(record), most = OutputMaxBytes(*options_, record.output);
   if (size > most) {
     return absl::InvalidArgumentError(
         StrCat("a record of ", size, " bytes for output '", name, "', which takes at most ", most));
   }
-  if (record.timestamp_ms &&
-      (*record.timestamp_ms < options_->min_timestamp_ms || *record.timestamp_ms > options_->max_timestamp_ms)) {
-    return absl::InvalidArgumentError(StrCat("timestamp ", *record.timestamp_ms, " ms of a record for output '", name,
-                                             "' is not within ", options_->min_timestamp_ms, " and ",
-                                             options_->max_timestamp_ms));
-  }
+  MS_RETURN_IF_ERROR(CheckTime(record, wall_ms));
   const int partitions = options_->output_partitions[record.output];
   if (record.partition && (*record.partition < 0 || *record.partition >= partitions)) {
     return absl::InvalidArgumentError(StrCat("partition ", *record.partition, " of output '", name,

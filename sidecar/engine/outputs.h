@@ -24,13 +24,15 @@ class OutputRouter {
 
   // Why `record` must not go out: too large, a partition or a time that is none. OK otherwise. Precondition: its output
   // exists.
-  absl::Status Check(const protocol::OutputRecord& record) const;
+  absl::Status Check(const protocol::OutputRecord& record, int64_t wall_ms) const;
   // Partition as given, else by the key's hash as the output declares, else in turn. Time as given, else `wall_ms`.
   log::OutgoingRecord Route(const protocol::OutputRecord& record, int64_t wall_ms);
 
   static int64_t SizeOf(const protocol::OutputRecord& record);
 
  private:
+  absl::Status CheckTime(const protocol::OutputRecord& record, int64_t wall_ms) const;
+
   const EngineOptions* options_;
   std::vector<log::Partitioner> partitioners_;  // per output
 };

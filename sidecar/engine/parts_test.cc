@@ -188,8 +188,10 @@ TEST(LogThrottleTest, SomeLinesASecondAndACountOfTheRest) {
 }
 
 TEST(OffsetTagsTest, OneJsonObject) {
-  EXPECT_EQ(OffsetTags("local/ns/na\"me", "g-1-0-a", "17\\x").Metadata(42),
+  EXPECT_EQ(OffsetTags("local/ns/na\"me", "g-1-0-a", "17\\x", "").Metadata(42),
             R"({"v":1,"owner":"local/ns/na\"me","tag":"g-1-0-a/17\\x/42"})");
+  EXPECT_EQ(OffsetTags("local/ns/p", "g-1-0-b", "18", R"({"in":"x"})").Metadata(7),
+            R"({"v":1,"owner":"local/ns/p","tag":"g-1-0-b/18/7","topics":{"in":"x"}})");
 }
 
 TEST(OutputRouterTest, PartitionAsGivenByKeyOrInTurn) {
@@ -208,7 +210,33 @@ TEST(OutputRouterTest, PartitionAsGivenByKeyOrInTurn) {
   record.timestamp_ms = -5;
   EXPECT_EQ(router.Route(record, 9).timestamp_ms, -5);
   record.timestamp_ms = INT64_MIN;
-  EXPECT_FALSE(router.Check(record).ok());
+  EXPECT_FALSE(router.Check(record, 9).ok());
+}
+
+TEST(OutputRouterTest, TimesThatTheTopicsBrokersWouldRefuse) {
+  EngineOptions options = testing::EngineDriver::Options();
+  options.output_timestamps = {{.ahead_ms = 100, .behind_ms = {}}};
+  OutputRouter ahead(&options);
+  protocol::OutputRecord record;
+  record.timestamp_ms = 1100;
+  EXPECT_TRUE(ahead.Check(record, 1000).ok());
+  record.timestamp_ms = 1101;
+  const absl::Status refused = ahead.Check(record, 1000);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_NE(refused.message().find("101 ms ahead of the clock; its topic takes at most 100"), absl::string_view::npos);
+  record.timestamp_ms = -1'000'000;
+  EXPECT_TRUE(ahead.Check(record, 1000).ok());
+  record.timestamp_ms.reset();
+  EXPECT_TRUE(ahead.Check(record, 1000).ok());
+
+  options.output_timestamps = {{.ahead_ms = {}, .behind_ms = 50}};
+  OutputRouter behind(&options);
+  record.timestamp_ms = 950;
+  EXPECT_TRUE(behind.Check(record, 1000).ok());
+  record.timestamp_ms = 949;
+  EXPECT_FALSE(behind.Check(record, 1000).ok());
+  record.timestamp_ms = 1'000'000;
+  EXPECT_TRUE(behind.Check(record, 1000).ok());
 }
 
 TEST(RecordQueueTest, KeepsOrderAndPositions) {

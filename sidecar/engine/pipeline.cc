@@ -13,8 +13,9 @@ Pipeline::Pipeline(const EngineOptions* options, PipelineHost* host, EngineMetri
     : options_(options),
       host_(host),
       metrics_(metrics),
-      tags_{OffsetTags(options->owner_stamp, options->transactional_id_a, options->process_start),
-            OffsetTags(options->owner_stamp, options->transactional_id_b, options->process_start)},
+      tags_{
+          OffsetTags(options->owner_stamp, options->transactional_id_a, options->process_start, options->topic_stamp),
+          OffsetTags(options->owner_stamp, options->transactional_id_b, options->process_start, options->topic_stamp)},
       calls_(options->spec.guarantee == spec::Guarantee::kAtLeastOnce) {}
 
 void Pipeline::Step(absl::Duration now, const Activity& activity, std::vector<Action>* actions) {

@@ -59,7 +59,8 @@ std::optional<ProtocolFault> CheckFrame(const EngineOptions& options, const Batc
   return std::nullopt;
 }
 
-absl::Status CheckLimits(const EngineOptions& options, const OutputRouter& router, const protocol::Result& result) {
+absl::Status CheckLimits(const EngineOptions& options, const OutputRouter& router, const protocol::Result& result,
+                         int64_t wall_ms) {
   for (const auto& [store, ops] : result.ops) {
     const int64_t most = StoreMaxBytes(options, store);
     for (const protocol::StateOp& op : ops) {
@@ -79,7 +80,7 @@ absl::Status CheckLimits(const EngineOptions& options, const OutputRouter& route
                                              options.max_timestamp_ms));
   }
   for (const protocol::OutputRecord& output : result.outputs) {
-    absl::Status fits = router.Check(output);
+    absl::Status fits = router.Check(output, wall_ms);
     if (!fits.ok()) return fits;
   }
   return absl::OkStatus();

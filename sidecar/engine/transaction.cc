@@ -26,13 +26,14 @@ std::string JsonString(std::string_view text) {
 
 }  // namespace
 
-OffsetTags::OffsetTags(std::string_view owner_stamp, std::string_view transactional_id,
-                       std::string_view process_start) {
+OffsetTags::OffsetTags(std::string_view owner_stamp, std::string_view transactional_id, std::string_view process_start,
+                       std::string_view topic_stamp)
+    : suffix_(topic_stamp.empty() ? "\"}" : StrCat("\",\"topics\":", topic_stamp, "}")) {
   std::string tag = JsonString(StrCat(transactional_id, "/", process_start, "/"));
   tag.pop_back();
   prefix_ = StrCat("{\"v\":1,\"owner\":", JsonString(owner_stamp), ",\"tag\":", tag);
 }
 
-std::string OffsetTags::Metadata(uint64_t transaction) const { return StrCat(prefix_, transaction, "\"}"); }
+std::string OffsetTags::Metadata(uint64_t transaction) const { return StrCat(prefix_, transaction, suffix_); }
 
 }  // namespace millstream::engine

@@ -80,16 +80,18 @@ struct Transaction {
   absl::flat_hash_map<TaskId, size_t> index_;
 };
 
-// The metadata of offsets: {"v":1,"owner":"<stamp>","tag":"<transactional id>/<process start>/<number>"}. Everything
-// but the number is made once.
+// The metadata of offsets: {"v":1,"owner":"<stamp>","tag":"<transactional id>/<process
+// start>/<number>","topics":{...}}. Everything but the number is made once.
 class OffsetTags {
  public:
   OffsetTags() = default;
-  OffsetTags(std::string_view owner_stamp, std::string_view transactional_id, std::string_view process_start);
+  // `topic_stamp`: a JSON object, or empty: then there is no "topics".
+  OffsetTags(std::string_view owner_stamp, std::string_view transactional_id, std::string_view process_start,
+             std::string_view topic_stamp);
   std::string Metadata(uint64_t transaction) const;
 
  private:
-  std::string prefix_;
+  std::string prefix_, suffix_;
 };
 
 }  // namespace millstream::engine

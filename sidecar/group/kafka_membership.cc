@@ -68,8 +68,8 @@ MemberOptions MemberOptionsOf(const KafkaMembershipOptions& options) {
   result.heartbeat_interval = options.heartbeat_interval;
   result.rebalance_timeout = options.rebalance_timeout;
   result.seed = RandomSeed();
-  result.positions = options.positions;
-  result.alive = options.alive;
+  result.positions = options.process.positions;
+  result.alive = options.process.alive;
   return result;
 }
 

@@ -33,11 +33,7 @@ struct KafkaMembershipOptions {
   absl::Duration transaction_timeout = absl::Seconds(15);  // of those ended for others; under the brokers' maximum
   std::string host;                                        // host:port where this process answers queries
   std::vector<std::string> transactional_ids;              // of this process's writers
-  // State on disk, asked for at every join, on the membership's thread: must not block. May be empty.
-  std::function<std::vector<RestoredPosition>()> positions;
-  // Asked before every heartbeat, on the same thread; false: none is sent, so that an engine that hangs loses its tasks
-  // to others. May be empty.
-  std::function<bool()> alive;
+  ProcessState process;                 // asked for positions at every join, before heartbeats if alive
   const Clock* clock = &SystemClock();  // for waiting; connections use the system's clock
   MetricsRegistry* metrics = nullptr;   // may be null
 };

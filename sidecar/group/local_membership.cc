@@ -23,13 +23,11 @@ class LocalMembership : public Membership {
       token_ = *token;
     }
     events_->OnToken(*token, /*members=*/1);
-    std::vector<TaskId> tasks;
-    for (int number = 0; number < options_.tasks; ++number) tasks.push_back(TaskId(number));
     {
       std::lock_guard lock(mutex_);
-      held_ = {tasks.begin(), tasks.end()};
+      held_ = {options_.tasks.begin(), options_.tasks.end()};
     }
-    events_->OnAssigned(tasks);
+    events_->OnAssigned(options_.tasks);
     return absl::OkStatus();
   }
 

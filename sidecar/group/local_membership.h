@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "sidecar/group/membership.h"
@@ -10,7 +11,7 @@
 namespace millstream::group {
 
 struct LocalMembershipOptions {
-  int tasks = 0;  // 0 .. tasks-1 are assigned
+  std::vector<TaskId> tasks;  // are assigned
   // Makes this process the sole member and fences whoever was it before: EmbeddedLog::JoinGroup, and its LeaveGroup.
   std::function<absl::StatusOr<log::GroupToken>()> join;
   std::function<void(const log::GroupToken&)> leave;

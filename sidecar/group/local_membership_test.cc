@@ -28,9 +28,10 @@ TEST(LocalMembershipTest, TokenComesBeforeTheTasksAndLeavingGivesItBackOnce) {
   Recorder recorder;
   std::vector<log::GroupToken> left;
   const log::GroupToken token{.group = "g", .member_id = "m", .instance_id = "", .generation = Generation(7)};
-  auto membership = NewLocalMembership(
-      {.tasks = 4, .join = [&] { return token; }, .leave = [&](const log::GroupToken& t) { left.push_back(t); }},
-      &recorder);
+  auto membership = NewLocalMembership({.tasks = {TaskId(0), TaskId(1), TaskId(2), TaskId(5)},
+                                        .join = [&] { return token; },
+                                        .leave = [&](const log::GroupToken& t) { left.push_back(t); }},
+                                       &recorder);
   ASSERT_TRUE(membership->Join().ok());
   EXPECT_THAT(recorder.seen, ElementsAre("token of 1", "assigned 4"));
   EXPECT_EQ(recorder.token, token);
@@ -42,9 +43,10 @@ TEST(LocalMembershipTest, TokenComesBeforeTheTasksAndLeavingGivesItBackOnce) {
 TEST(LocalMembershipTest, DrainingLeavesWhenTheLastTaskIsReleased) {
   Recorder recorder;
   int left = 0;
-  auto membership = NewLocalMembership(
-      {.tasks = 2, .join = [] { return log::GroupToken(); }, .leave = [&](const log::GroupToken&) { ++left; }},
-      &recorder);
+  auto membership = NewLocalMembership({.tasks = {TaskId(0), TaskId(1)},
+                                        .join = [] { return log::GroupToken(); },
+                                        .leave = [&](const log::GroupToken&) { ++left; }},
+                                       &recorder);
   ASSERT_TRUE(membership->Join().ok());
   membership->Drain();
   membership->TaskReleased(TaskId(1));
@@ -56,7 +58,7 @@ TEST(LocalMembershipTest, DrainingLeavesWhenTheLastTaskIsReleased) {
 
 TEST(LocalMembershipTest, AFailedJoinAssignsNothing) {
   Recorder recorder;
-  auto membership = NewLocalMembership({.tasks = 4,
+  auto membership = NewLocalMembership({.tasks = {TaskId(0)},
                                         .join = [] { return absl::UnavailableError("no log"); },
                                         .leave = [](const log::GroupToken&) { FAIL(); }},
                                        &recorder);

@@ -1,6 +1,7 @@
 #ifndef MILLSTREAM_SIDECAR_GROUP_MEMBERSHIP_H_
 #define MILLSTREAM_SIDECAR_GROUP_MEMBERSHIP_H_
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "absl/status/status.h"
 #include "common/base/ids.h"
 #include "common/log/record.h"
+#include "sidecar/group/plan/member_data.h"
 
 namespace millstream::group {
 
@@ -30,6 +32,14 @@ class MembershipEvents {
   virtual void OnStopped(const absl::Status& /*cause*/) {}
   // After Drain: all tasks are given away, the group is left.
   virtual void OnDrained() {}
+};
+
+// What a membership asks of the process, on a thread of its own: must not block. Either may be empty.
+struct ProcessState {
+  // State of its tasks on disk, told to the group with every join, so that tasks go where least is to be read back.
+  std::function<std::vector<RestoredPosition>()> positions;
+  // False: the engine hangs. Heartbeats stop, so that its tasks go to others.
+  std::function<bool()> alive;
 };
 
 // The way into a consumer group and out of it. Thread-safe.

@@ -13,16 +13,19 @@
 #include "common/log/log.h"
 #include "common/spec/stream_processor.h"
 #include "sidecar/group/membership.h"
+#include "sidecar/host/abandoned_transactions.h"
 #include "sidecar/host/memory_budget.h"
+#include "sidecar/host/task_owners.h"
 
 namespace millstream::host {
 
-// Makes the membership of a processor, telling `events`.
-using MembershipFactory = std::function<std::unique_ptr<group::Membership>(group::MembershipEvents* events)>;
+// Makes the membership of a processor, telling `events` and asking `process`. What both refer to outlives it.
+using MembershipFactory = std::function<std::unique_ptr<group::Membership>(const group::ProcessState& process,
+                                                                           group::MembershipEvents* events)>;
 
 // Who a processor of this process is in its group.
 struct MemberIdentity {
-  int tasks = 0;                               // partitions its inputs share
+  int partitions = 0;                          // that its inputs share
   std::string instance_id;                     // kept in the data folder: a restart is the same member again
   std::vector<std::string> transactional_ids;  // of its writers, for whoever has to end what this process left open
   std::string host;                            // where it answers queries
@@ -38,6 +41,10 @@ class Backend {
   // The spec outlives the membership.
   virtual MembershipFactory Membership(const spec::StreamProcessorSpec& spec, const MemberIdentity& member,
                                        MetricsRegistry* metrics) = 0;
+  // What this one has to know of the others in the processor's group; empty where there are none. The backend outlives
+  // both.
+  virtual ForeignTransactions TransactionsOf(const spec::StreamProcessorSpec&) { return {}; }
+  virtual TaskOwners::MembersFn MembersOf(const spec::StreamProcessorSpec&) { return nullptr; }
 };
 
 // The embedded log in `directory`; this process is the only member of its groups. For all processors of a process.

@@ -15,7 +15,7 @@ std::string Text(const absl::Status& status) { return std::string(status.message
 
 // Errors of tasks begin with their own word where there is one.
 std::string ReasonOf(const std::string& error, std::string_view otherwise) {
-  for (const std::string_view word : {"OffsetsLost", "GroupOwnedByAnother"}) {
+  for (const std::string_view word : {"OffsetsLost", "TopicRecreated", "GroupOwnedByAnother"}) {
     if (error.find(StrCat(word, ":")) != std::string::npos) return std::string(word);
   }
   if (error.find("PERMISSION_DENIED") != std::string::npos) return "AccessDenied";

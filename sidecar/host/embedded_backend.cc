@@ -15,10 +15,11 @@ class EmbeddedBackend : public Backend {
   bool shared() const override { return false; }
   MembershipFactory Membership(const spec::StreamProcessorSpec& spec, const MemberIdentity& member,
                                MetricsRegistry* /*metrics*/) override {
-    return [log = log_.get(), group = spec.group, member](group::MembershipEvents* events) {
+    return [log = log_.get(), group = spec.group, tasks = spec.TasksOf(member.partitions),
+            name = StrCat("local-", member.instance_id)](const group::ProcessState&, group::MembershipEvents* events) {
       group::LocalMembershipOptions local;
-      local.tasks = member.tasks;
-      local.join = [log, group, name = StrCat("local-", member.instance_id)] { return log->JoinGroup(group, name); };
+      local.tasks = tasks;
+      local.join = [log, group, name] { return log->JoinGroup(group, name); };
       local.leave = [log](const log::GroupToken& token) { log->LeaveGroup(token); };
       return group::NewLocalMembership(std::move(local), events);
     };

@@ -40,8 +40,11 @@ class EngineLoop : public EventSink {
 
   // Behind the engine by at most 200 ms. Never null.
   std::shared_ptr<const engine::EngineStatus> status() const;
-  // Monotonic time of the last step: the loop's sign of life.
-  absl::Duration last_step() const { return absl::Nanoseconds(last_step_nanos_.load(std::memory_order_relaxed)); }
+  // Time since the last step: the loop's sign of life, since a tick is a step. Beyond kAlive it hangs.
+  static constexpr absl::Duration kAlive = absl::Seconds(30);
+  absl::Duration idle_for() const {
+    return clock_->Monotonic() - absl::Nanoseconds(last_step_nanos_.load(std::memory_order_relaxed));
+  }
 
  private:
   void Run();

@@ -13,10 +13,11 @@ constexpr absl::Duration kLongestPause = absl::Seconds(5);
 }  // namespace
 
 Joiner::Joiner(std::function<std::optional<absl::Duration>()> worker_away, absl::Duration patience,
-               group::Membership* membership)
+               group::Membership* membership, std::function<void()> before_first_join)
     : worker_away_(std::move(worker_away)),
       patience_(patience),
       membership_(membership),
+      before_first_join_(std::move(before_first_join)),
       pause_(kFirstPause),
       thread_([this] { Run(); }) {}
 
@@ -65,6 +66,7 @@ absl::Duration Joiner::Look() {
     membership_->Drain();
   }
   if (phase != Phase::kOut || away.has_value()) return kLookInterval;
+  if (before_first_join_) std::exchange(before_first_join_, nullptr)();
   const absl::Status joined = membership_->Join();
   absl::MutexLock lock(&mutex_);
   if (!joined.ok() && joined.message() != status_.message())

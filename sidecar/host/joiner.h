@@ -18,9 +18,10 @@ namespace millstream::host {
 // that fails is tried again, after 100 ms doubled up to 5 s.
 class Joiner {
  public:
-  // `worker_away` says for how long there has been no worker; nullopt: there is one. Both outlive it.
+  // `worker_away` says for how long there has been no worker; nullopt: there is one. `before_first_join` is called
+  // once, and may take some seconds; may be empty. What all three refer to outlives it.
   Joiner(std::function<std::optional<absl::Duration>()> worker_away, absl::Duration patience,
-         group::Membership* membership);
+         group::Membership* membership, std::function<void()> before_first_join = nullptr);
   ~Joiner();
 
   // The membership's OnDrained.
@@ -40,7 +41,8 @@ class Joiner {
   const std::function<std::optional<absl::Duration>()> worker_away_;
   const absl::Duration patience_;
   group::Membership* const membership_;
-  absl::Duration pause_;  // the thread's: before the next attempt to join
+  std::function<void()> before_first_join_;  // the thread's; empty once called
+  absl::Duration pause_;                     // the thread's: before the next attempt to join
   mutable absl::Mutex mutex_;
   Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kOut;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,7 @@
 #include "sidecar/host/local_stack.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -20,6 +22,21 @@ constexpr absl::Duration kFirstPause = absl::Milliseconds(200), kLongestPause = 
 // Without anybody changing the manifest.
 bool MayPass(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsPermissionDenied(status);
+}
+
+std::string HostName() {
+  char name[256] = "";
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
+}
+
+// Where other members find this one's HTTP: "HOST:PORT"; the name alone if it has none.
+std::string AddressOf(const LocalStackOptions& options, const LocalStack::Processor& processor) {
+  if (processor.http == nullptr) return options.owner;
+  const std::string authority = processor.http->authority();
+  const std::string port = authority.substr(authority.rfind(':'));
+  if (options.owner != "localhost") return options.owner + port;
+  const bool any = *options.http_address == "0.0.0.0" || *options.http_address == "::";
+  return any ? HostName() + port : authority;
 }
 
 }  // namespace
@@ -151,10 +168,12 @@ absl::Status LocalStack::StartSidecar(const LocalStackOptions& options, Processo
   sidecar.owner = options.owner;
   sidecar.memory = memory_;
   sidecar.join_with_worker = processor->backend->shared();
-  const MemberIdentity member{.tasks = processor->tasks,
+  sidecar.foreign_transactions = processor->backend->TransactionsOf(spec);
+  sidecar.members = processor->backend->MembersOf(spec);
+  const MemberIdentity member{.partitions = processor->tasks,
                               .instance_id = sidecar.instance_id,
                               .transactional_ids = TransactionalIdsOf(spec, sidecar.instance_id),
-                              .host = options.owner};
+                              .host = AddressOf(options, *processor)};
   const MembershipFactory membership = processor->backend->Membership(spec, member, processor->metrics.get());
   MS_ASSIGN_OR_RETURN(processor->sidecar,
                       Sidecar::Start(std::move(sidecar), processor->backend->log(), environment_.get(), membership,

@@ -1,5 +1,6 @@
 #include "sidecar/host/queries.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/status.h"
@@ -8,9 +9,6 @@
 
 namespace millstream::host {
 namespace {
-
-// A tick is a step: without one for so long the loop hangs.
-constexpr absl::Duration kLivenessBound = absl::Seconds(30);
 
 const engine::TaskStatus* Find(const engine::EngineStatus& status, TaskId task) {
   for (const engine::TaskStatus& candidate : status.tasks) {
@@ -51,8 +49,8 @@ void Queries::Stop() {
 }
 
 server::ProbeAnswer Queries::Health() const {
-  const absl::Duration since = parts_.clock->Monotonic() - parts_.loop->last_step();
-  if (since < kLivenessBound) return {.ok = true, .reason = "the engine makes progress"};
+  const absl::Duration since = parts_.loop->idle_for();
+  if (since < EngineLoop::kAlive) return {.ok = true, .reason = "the engine makes progress"};
   return {.ok = false,
           .reason = StrCat("the engine made no step for ", absl::FormatDuration(absl::Trunc(since, absl::Seconds(1))),
                            "; restart the process")};
@@ -74,9 +72,9 @@ server::ProcessorReport Queries::Tasks() const {
   for (Condition& condition : parts_.conditions())
     report.conditions.push_back({std::move(condition.reason), std::move(condition.message)});
   const std::vector<RestoreReport> restores = parts_.opener->Restoring();
-  for (int number = 0; number < parts_.tasks; ++number) {
+  for (const TaskId number : parts_.spec->TasksOf(parts_.tasks)) {
     server::TaskReport entry;
-    entry.task = TaskId(number);
+    entry.task = number;
     const engine::TaskStatus* found = Find(*status, entry.task);
     if (found == nullptr) {  // not assigned yet
       entry.state = "idle";
@@ -131,13 +129,10 @@ std::vector<std::string> Queries::Stores() const {
 }
 
 std::vector<TaskId> Queries::TasksToScan() const {
+  if (!parts_.shared) return parts_.spec->TasksOf(parts_.tasks);
   std::vector<TaskId> tasks;
-  if (parts_.shared) {
-    const std::shared_ptr<const engine::EngineStatus> status = parts_.loop->status();
-    for (const engine::TaskStatus& task : status->tasks) tasks.push_back(task.task);
-    return tasks;
-  }
-  for (int task = 0; task < parts_.tasks; ++task) tasks.push_back(TaskId(task));
+  const std::shared_ptr<const engine::EngineStatus> status = parts_.loop->status();
+  for (const engine::TaskStatus& task : status->tasks) tasks.push_back(task.task);
   return tasks;
 }
 
@@ -148,12 +143,26 @@ absl::Status Queries::Check(TaskId task) const {
     return absl::NotFoundError(StrCat("there is no task ", task.value(), "; ", parts_.spec->QualifiedName(),
                                       " has the tasks 0 to ", parts_.tasks - 1));
   }
-  if (parts_.table->Get(task) == nullptr) {
-    return absl::UnavailableError(StrCat("task ", task.value(), " of ", parts_.spec->QualifiedName(),
-                                         " is not open here (restoring, stopped, or at another member of the group); "
-                                         "ask again"));
+  const std::vector<TaskId> own = parts_.spec->TasksOf(parts_.tasks);
+  if (!std::binary_search(own.begin(), own.end(), task)) {
+    return absl::NotFoundError(StrCat("task ", task.value(), " is not among partitions.manual of ",
+                                      parts_.spec->QualifiedName(), ": another processor may have it"));
   }
   return absl::OkStatus();
+}
+
+void Queries::WhenHere(TaskId task, std::function<void(absl::Status)> go_on) const {
+  if (const absl::Status wrong = Check(task); !wrong.ok()) return go_on(wrong);
+  if (parts_.table->Get(task) != nullptr) return go_on(absl::OkStatus());
+  const std::string name = StrCat("task ", task.value(), " of ", parts_.spec->QualifiedName());
+  const std::shared_ptr<const engine::EngineStatus> status = parts_.loop->status();
+  if (parts_.owners == nullptr || Find(*status, task) != nullptr)
+    return go_on(absl::UnavailableError(StrCat(name, " is not open (restoring or stopped); ask again")));
+  parts_.owners->Find(task, [go_on = std::move(go_on), name](const std::string& where) {
+    go_on(absl::UnavailableError(where.empty()
+                                     ? StrCat(name, " is not here, and no member of the group has it now; ask again")
+                                     : StrCat(name, " is not here but with ", where, "; ask there")));
+  });
 }
 
 server::AnswerSource Queries::SourceOf(TaskId task) const {
@@ -185,19 +194,28 @@ absl::StatusOr<engine::QueryId> Queries::Expect(TaskId task, Completion completi
 void Queries::GetKey(store::StoreIndex store, Bytes key, std::optional<TaskId> task,
                      std::function<void(absl::StatusOr<server::KeyAnswer>)> done) {
   const TaskId of = task.has_value() ? *task : TaskOf(key);
-  if (const absl::Status status = Check(of); !status.ok()) return done(status);
-  const absl::StatusOr<engine::QueryId> query =
-      Expect(of, [done](engine::QueryAnswered answer, server::AnswerSource source) {
-        if (!answer.status.ok()) return done(answer.status);
-        done(server::KeyAnswer{.value = std::move(answer.value), .source = std::move(source)});
-      });
-  if (!query.ok()) return done(query.status());
-  parts_.loop->Post(engine::QueryKey{.query = *query, .task = of, .store = store, .key = std::move(key)});
+  WhenHere(of, [this, store, of, key = std::move(key), done = std::move(done)](const absl::Status& here) mutable {
+    if (!here.ok()) return done(here);
+    const absl::StatusOr<engine::QueryId> query =
+        Expect(of, [done](engine::QueryAnswered answer, server::AnswerSource source) {
+          if (!answer.status.ok()) return done(answer.status);
+          done(server::KeyAnswer{.value = std::move(answer.value), .source = std::move(source)});
+        });
+    if (!query.ok()) return done(query.status());
+    parts_.loop->Post(engine::QueryKey{.query = *query, .task = of, .store = store, .key = std::move(key)});
+  });
 }
 
 void Queries::Scan(TaskId task, store::ScanRequest range,
                    std::function<void(absl::StatusOr<server::ScanAnswer>)> done) {
-  if (const absl::Status status = Check(task); !status.ok()) return done(status);
+  WhenHere(task, [this, task, range = std::move(range), done = std::move(done)](const absl::Status& here) {
+    if (here.ok()) return ScanHere(task, range, done);
+    done(here);
+  });
+}
+
+void Queries::ScanHere(TaskId task, const store::ScanRequest& range,
+                       const std::function<void(absl::StatusOr<server::ScanAnswer>)>& done) {
   const absl::StatusOr<engine::QueryId> query =
       Expect(task, [this, task, range, done](engine::QueryAnswered answer, server::AnswerSource source) {
         if (!answer.status.ok()) return done(answer.status);
@@ -211,7 +229,7 @@ void Queries::Scan(TaskId task, store::ScanRequest range,
         done(server::ScanAnswer{.page = std::move(answer.page), .source = std::move(source)});
       });
   if (!query.ok()) return done(query.status());
-  parts_.loop->Post(engine::QueryRange{.query = *query, .task = task, .range = std::move(range)});
+  parts_.loop->Post(engine::QueryRange{.query = *query, .task = task, .range = range});
 }
 
 }  // namespace millstream::host

@@ -12,6 +12,7 @@
 #include "sidecar/host/conditions.h"
 #include "sidecar/host/engine_loop.h"
 #include "sidecar/host/task_opener.h"
+#include "sidecar/host/task_owners.h"
 #include "sidecar/host/task_table.h"
 #include "sidecar/host/worker_port.h"
 #include "sidecar/server/query_backend.h"
@@ -27,7 +28,7 @@ class Queries : public server::QueryBackend {
 
   struct Parts {
     const spec::StreamProcessorSpec* spec = nullptr;
-    int tasks = 0;
+    int tasks = 0;        // partitions of its inputs
     bool shared = false;  // the group may have other members: tasks that are not assigned here are elsewhere
     EngineLoop* loop = nullptr;
     const TaskTable* table = nullptr;
@@ -35,7 +36,8 @@ class Queries : public server::QueryBackend {
     const WorkerPort* workers = nullptr;
     std::function<std::vector<Condition>()> conditions;
     const Clock* clock = nullptr;
-    std::string owner;  // who answers: "localhost"
+    std::string owner;             // who answers: "localhost"
+    TaskOwners* owners = nullptr;  // nullptr: there are no other members
   };
   // Everything in `parts` outlives it.
   explicit Queries(Parts parts);
@@ -59,7 +61,12 @@ class Queries : public server::QueryBackend {
  private:
   using Completion = std::function<void(engine::QueryAnswered, server::AnswerSource)>;
 
+  // There is such a task, and it is this processor's.
   absl::Status Check(TaskId task) const;
+  // Calls `go_on` with OK if the task is open here, else with why not; later, if others have to be asked.
+  void WhenHere(TaskId task, std::function<void(absl::Status)> go_on) const;
+  void ScanHere(TaskId task, const store::ScanRequest& range,
+                const std::function<void(absl::StatusOr<server::ScanAnswer>)>& done);
   absl::StatusOr<engine::QueryId> Expect(TaskId task, Completion completion);
   server::AnswerSource SourceOf(TaskId task) const;
 

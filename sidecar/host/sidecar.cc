@@ -18,6 +18,8 @@
 #include "sidecar/host/joiner.h"
 #include "sidecar/host/queries.h"
 #include "sidecar/host/read_pool.h"
+#include "sidecar/host/state_on_disk.h"
+#include "sidecar/host/topic_stamp.h"
 #include "sidecar/host/topic_watch.h"
 #include "sidecar/host/worker_port.h"
 #include "sidecar/host/writer_threads.h"
@@ -41,11 +43,13 @@ engine::EngineOptions EngineOptionsOf(const SidecarOptions& options, const Clock
   result.dead_letter_partitions = options.topics.dead_letter_partitions;
   result.output_max_bytes = options.topics.output_max_bytes;
   result.store_max_bytes = options.topics.store_max_bytes;
+  result.output_timestamps = options.topics.output_timestamps;
   const std::vector<std::string> ids = TransactionalIdsOf(options.spec, options.instance_id);
   result.transactional_id_a = ids[0];
   result.transactional_id_b = ids[1];
   result.process_start = StrCat(clock->WallMillis(), "-", absl::Hex(RandomNumber() & 0xffffffff, absl::kZeroPad8));
   result.owner_stamp = options.spec.OwnerStamp();
+  result.topic_stamp = TopicStampOf(options.topics);
   result.overlay_bytes = options.memory.overlays;
   result.fetched_bytes = options.memory.fetched;
   result.seed = RandomNumber();
@@ -71,8 +75,10 @@ WriterThreadsOptions WriterOptionsOf(const SidecarOptions& options, const engine
 }
 
 TaskStateOptions StateOptionsOf(const SidecarOptions& options, const engine::EngineOptions& engine_options,
-                                log::Log* log, store::StateEnvironment* environment, const Clock* clock) {
+                                log::Log* log, store::StateEnvironment* environment, AbandonedTransactions* abandoned,
+                                const Clock* clock) {
   TaskStateOptions result;
+  result.abandoned = abandoned;
   result.log = log;
   result.spec = &options.spec;
   result.topics = options.topics;
@@ -118,9 +124,13 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
         readers_(&tasks_, &loop_, options_.read_threads),
         applier_({.max_unflushed_bytes = options_.memory.unflushed}, &tasks_, clock, metrics, &loop_),
         writers_(WriterOptionsOf(options_, engine_options_), log, clock, &loop_),
-        state_options_(StateOptionsOf(options_, engine_options_, log, environment, clock)),
+        abandoned_(TransactionalIdsOf(options_.spec, options_.instance_id), options_.foreign_transactions,
+                   [this] { return membership_->PresentTransactionalIds(); }),
+        state_options_(StateOptionsOf(options_, engine_options_, log, environment, &abandoned_, clock)),
+        state_(state_options_, &tasks_),
         opener_(state_options_, RestoreThreads(options_, state_options_), &tasks_, metrics, &loop_),
         workers_(ServerOptionsOf(options_), &engine_options_, clock, metrics, &loop_),
+        owners_(options_.members ? std::make_unique<TaskOwners>(options_.members, clock) : nullptr),
         queries_({.spec = &options_.spec,
                   .tasks = options_.topics.tasks,
                   .shared = options_.join_with_worker,
@@ -130,8 +140,11 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
                   .workers = &workers_,
                   .conditions = [this] { return Conditions(*loop_.status()); },
                   .clock = clock,
-                  .owner = options_.owner}),
-        membership_(membership(this)) {}
+                  .owner = options_.owner,
+                  .owners = owners_.get()}),
+        membership_(membership({.positions = [this] { return state_.Positions(); },
+                                .alive = [this] { return loop_.idle_for() < EngineLoop::kAlive; }},
+                               this)) {}
 
   ~SidecarImpl() override { StopThreads(); }
 
@@ -146,7 +159,13 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
     watch_.emplace(watch, &state_options_.log->admin(), clock_,
                    [this](const absl::Status& cause) { StopTasks(cause); });
     if (!options_.join_with_worker) return membership_->Join();
-    joiner_.emplace([this] { return workers_.AloneFor(); }, kWorkerPatience, membership_.get());
+    state_.Look();
+    joiner_.emplace(
+        [this]() -> std::optional<absl::Duration> {
+          if (!state_.looked()) return absl::ZeroDuration();
+          return workers_.AloneFor();
+        },
+        kWorkerPatience, membership_.get(), [this] { abandoned_.EndOwn(); });
     return absl::OkStatus();
   }
 
@@ -230,9 +249,12 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
   ReadPool readers_;
   Applier applier_;
   WriterThreads writers_;
+  AbandonedTransactions abandoned_;
   const TaskStateOptions state_options_;
+  StateOnDisk state_;
   TaskOpener opener_;
   WorkerPort workers_;
+  std::unique_ptr<TaskOwners> owners_;  // none if there are no other members
   Queries queries_;
   std::unique_ptr<group::Membership> membership_;
   std::optional<TopicWatch> watch_;
@@ -309,6 +331,7 @@ void SidecarImpl::StopThreads() {
   if (stopped_.exchange(true)) return;
   if (joiner_.has_value()) joiner_->Stop();
   if (watch_.has_value()) watch_->Stop();
+  if (owners_ != nullptr) owners_->Stop();
   queries_.Stop();
   workers_.Stop(absl::Seconds(2));
   loop_.Stop();

@@ -12,10 +12,12 @@
 #include "common/log/log.h"
 #include "common/spec/stream_processor.h"
 #include "sidecar/engine/engine.h"
+#include "sidecar/host/abandoned_transactions.h"
 #include "sidecar/host/backend.h"
 #include "sidecar/host/conditions.h"
 #include "sidecar/host/memory_budget.h"
 #include "sidecar/host/task_opener.h"
+#include "sidecar/host/task_owners.h"
 #include "sidecar/host/topics.h"
 #include "sidecar/server/lost_workers.h"
 #include "sidecar/server/query_backend.h"
@@ -32,8 +34,10 @@ struct SidecarOptions {
   std::string owner = "localhost";  // who answers queries
   MemoryShares memory;
   int read_threads = 1;
-  int restore_threads = 3;       // fewer if the memory is not enough for so many
+  int restore_threads = 3;        // fewer if the memory is not enough for so many
   bool join_with_worker = false;  // the group is shared: it is joined when the first worker is there
+  ForeignTransactions foreign_transactions;
+  TaskOwners::MembersFn members;  // of the group; empty: this process is all of it
   absl::Duration topic_watch_interval = absl::Seconds(10);
   absl::Duration writer_call_deadline = absl::Seconds(30);
   absl::Duration writer_abandon_after = absl::Seconds(40);

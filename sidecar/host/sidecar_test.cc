@@ -1,5 +1,6 @@
 #include "sidecar/host/sidecar.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <functional>
@@ -18,6 +19,7 @@ namespace millstream::host {
 namespace {
 
 using ::testing::AnyOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int kPartitions = 3;
@@ -25,8 +27,8 @@ constexpr int kPartitions = 3;
 // A C++ worker on a thread of this process: counts per key, one output per record.
 class CountingWorker {
  public:
-  explicit CountingWorker(const std::string& socket) : app_(Options(socket)) {
-    app_.On("in", [](worker::Context& ctx) -> absl::Status {
+  CountingWorker(const std::string& socket, const std::vector<std::string>& inputs) : app_(Options(socket)) {
+    const auto count = [](worker::Context& ctx) -> absl::Status {
       worker::Store counts = ctx.State("counts");
       const auto before = counts.Get();
       if (!before.ok()) return before.status();
@@ -35,7 +37,8 @@ class CountingWorker {
       const std::string text = std::to_string(count + 1);
       if (const absl::Status put = counts.Put(text); !put.ok()) return put;
       return ctx.Emit("out", ctx.key(), text);
-    });
+    };
+    for (const std::string& input : inputs) app_.On(input, count);
     thread_ = std::thread([this] { (void)app_.Run(); });
   }
   ~CountingWorker() {
@@ -93,9 +96,11 @@ class SidecarTest : public testing::Test {
     options.instance_id = "test";
     options.memory = SplitMemory(256 << 20, 1);
     options.join_with_worker = join_with_worker_;
+    options.foreign_transactions = foreign_transactions_;
     options.topic_watch_interval = absl::Milliseconds(20);
-    const auto membership = [this](group::MembershipEvents* events) {
-      return group::NewLocalMembership({.tasks = kPartitions,
+    const auto membership = [this](const group::ProcessState& process, group::MembershipEvents* events) {
+      process_ = process;
+      return group::NewLocalMembership({.tasks = spec_.TasksOf(kPartitions),
                                         .join = [this] { return log_->JoinGroup(spec_.group, "me"); },
                                         .leave = [this](const log::GroupToken& token) { log_->LeaveGroup(token); }},
                                        events);
@@ -106,7 +111,11 @@ class SidecarTest : public testing::Test {
     sidecar_ = *std::move(sidecar);
     return absl::OkStatus();
   }
-  void StartWorker() { worker_ = std::make_unique<CountingWorker>(root_ + "/w.sock"); }
+  void StartWorker() {
+    std::vector<std::string> inputs;
+    for (const spec::InputSpec& input : spec_.inputs) inputs.push_back(input.name);
+    worker_ = std::make_unique<CountingWorker>(root_ + "/w.sock", inputs);
+  }
 
   // Orderly.
   void Stop() {
@@ -178,6 +187,8 @@ class SidecarTest : public testing::Test {
   std::unique_ptr<log::EmbeddedLog> log_;
   spec::StreamProcessorSpec spec_;
   bool join_with_worker_ = false;
+  ForeignTransactions foreign_transactions_;
+  group::ProcessState process_;  // of the running one
   std::unique_ptr<store::StateEnvironment> environment_;
   std::unique_ptr<MetricsRegistry> metrics_;
   std::unique_ptr<Sidecar> sidecar_;
@@ -257,8 +268,16 @@ TEST_F(SidecarTest, AGroupOfAnotherProcessorIsRefusedByName) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("local/default/counting"));
 }
 
-TEST_F(SidecarTest, ASharedGroupIsJoinedWhenThereIsAWorker) {
+TEST_F(SidecarTest, ASharedGroupIsJoinedWhenThereIsAWorkerAndWhatAnEarlierRunLeftOpenIsEnded) {
   join_with_worker_ = true;
+  std::vector<std::string> ended;  // by the joining thread; read when a count shows that it has joined
+  foreign_transactions_.offsets_now = [this](const std::vector<TopicPartition>& inputs) {
+    return log_->admin().StableGroupOffsets(spec_.group, inputs);
+  };
+  foreign_transactions_.end = [&ended](const std::vector<std::string>& ids) {
+    ended.insert(ended.end(), ids.begin(), ids.end());
+    return absl::OkStatus();
+  };
   Produce("a", 3);
   ASSERT_TRUE(Start().ok());
   // Nothing was assigned: the engine has no task.
@@ -266,6 +285,8 @@ TEST_F(SidecarTest, ASharedGroupIsJoinedWhenThereIsAWorker) {
   EXPECT_TRUE(sidecar_->Status().conditions.empty());
   StartWorker();
   WaitForCount("a", 3);
+  Stop();
+  EXPECT_EQ(ended, TransactionalIdsOf(spec_, "test"));
 }
 
 TEST_F(SidecarTest, AChangelogMadeAnewBehindItsBackStopsTheTasks) {
@@ -289,6 +310,95 @@ TEST_F(SidecarTest, AChangelogMadeAnewBehindItsBackStopsTheTasks) {
     said = said || condition.reason == "TopicRecreated" || condition.reason == "TopicDeleted";
   }
   EXPECT_TRUE(said);
+}
+
+TEST_F(SidecarTest, AChangelogMadeAnewBetweenTwoRunsStopsTheTasks) {
+  Produce("a", 10);
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitForCount("a", 10);
+  Stop();
+  ASSERT_TRUE(log_->admin().DeleteTopic(spec_.stores[0].changelog.topic).ok());
+  ASSERT_TRUE(Start().ok());  // which makes it anew
+  WaitFor("the tasks go on", [this] {
+    const std::vector<Condition> conditions = sidecar_->Status().conditions;
+    return !conditions.empty() && conditions[0].reason == "TopicRecreated" &&
+           conditions[0].message.find(spec_.stores[0].changelog.topic) != std::string::npos;
+  });
+}
+
+TEST_F(SidecarTest, AnInputMadeAnewBetweenTwoRunsStopsTheTasks) {
+  spec_.inputs.push_back({.name = "more", .topic = "more", .start_from = {}, .prefetch = {}});
+  Produce("a", 10);
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitForCount("a", 10);
+  WaitFor("tasks do not run", [this] { return sidecar_->Status().running == kPartitions; });
+  const std::string before = log_->admin().DescribeTopic("more")->id;
+  Stop();
+  ASSERT_TRUE(log_->admin().DeleteTopic("more").ok());
+  ASSERT_TRUE(Start().ok());  // which makes it anew
+  const std::string after = log_->admin().DescribeTopic("more")->id;
+  WaitFor("the tasks go on", [&] {
+    const std::vector<Condition> conditions = sidecar_->Status().conditions;
+    return !conditions.empty() && conditions[0].reason == "TopicRecreated" &&
+           conditions[0].message.find(before) != std::string::npos &&
+           conditions[0].message.find(after) != std::string::npos;
+  });
+}
+
+TEST_F(SidecarTest, RunsTheChosenPartitionsAndNoOther) {
+  spec_.manual_partitions = {0, 2};
+  std::vector<std::string> keys(kPartitions);  // one per partition
+  for (int i = 0; std::any_of(keys.begin(), keys.end(), [](const std::string& key) { return key.empty(); }); ++i) {
+    const std::string key = StrCat("key-", i);
+    keys[static_cast<size_t>(log::PartitionOfKey(log::KeyHash::kMurmur2, key, kPartitions).value())] = key;
+  }
+  for (const std::string& key : keys) Produce(key, 5);
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitForCount(keys[0], 5);
+  WaitForCount(keys[2], 5);
+  const absl::Status elsewhere = Ask(keys[1]).status();
+  EXPECT_TRUE(absl::IsNotFound(elsewhere)) << elsewhere;
+  EXPECT_THAT(std::string(elsewhere.message()), HasSubstr("partitions.manual"));
+  EXPECT_THAT(sidecar_->queries()->TasksToScan(), ElementsAre(TaskId(0), TaskId(2)));
+  EXPECT_EQ(sidecar_->queries()->Tasks().tasks.size(), 2u);
+  EXPECT_EQ(Outputs(), 10);
+  // All of them again: the one that was left out begins at its start, the others go on.
+  Stop();
+  spec_.manual_partitions.clear();
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitForCount(keys[1], 5);
+  EXPECT_EQ(Outputs(), 15);
+}
+
+TEST_F(SidecarTest, TellsTheGroupWhichStateItHas) {
+  join_with_worker_ = true;
+  Produce("a", 20);
+  ASSERT_TRUE(Start().ok());
+  EXPECT_TRUE(process_.alive());
+  EXPECT_TRUE(process_.positions().empty());
+  StartWorker();
+  WaitForCount("a", 20);
+  const TaskId task(log::PartitionOfKey(log::KeyHash::kMurmur2, "a", kPartitions).value());
+  const auto position = [&] {
+    for (const group::RestoredPosition& state : process_.positions()) {
+      if (state.task == task) return state.position;
+    }
+    return int64_t{-1};
+  };
+  WaitFor("the state is not applied", [&] { return position() > 0; });
+  Stop();
+  const auto end = log_->admin().EndOffset({spec_.stores[0].changelog.topic, Partition(task.value())},
+                                           log::Isolation::kReadCommitted);
+  ASSERT_TRUE(end.ok()) << end.status();
+  // No worker: nothing is opened, and what is on disk is known all the same.
+  ASSERT_TRUE(Start().ok());
+  WaitFor("the folders were not looked at", [&] { return position() > 0; });
+  EXPECT_LE(position(), end->value());
+  EXPECT_GE(position(), end->value() - 1);  // the commit marker is behind it
 }
 
 TEST_F(SidecarTest, KeysThatAreWhereAnotherPartitionerPutsThemAreACondition) {

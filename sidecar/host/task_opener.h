@@ -19,6 +19,7 @@
 #include "common/base/metrics.h"
 #include "common/log/log.h"
 #include "common/spec/stream_processor.h"
+#include "sidecar/host/abandoned_transactions.h"
 #include "sidecar/host/event_sink.h"
 #include "sidecar/host/task_table.h"
 #include "sidecar/host/topics.h"
@@ -35,10 +36,13 @@ struct TaskStateOptions {
   std::string state_directory;  // one folder per task in it
   store::StateEnvironment* environment = nullptr;
   std::string owner_stamp;
-  int64_t restore_batch_bytes = 4 << 20;  // per task that is restored; its reader may hold as much again
+  AbandonedTransactions* abandoned = nullptr;  // nullptr: nobody else writes to this log
+  int64_t restore_batch_bytes = 4 << 20;       // per task that is restored; its reader may hold as much again
   const Clock* clock = &SystemClock();
 };
 
+// Where the task's state is.
+std::string FolderOf(const TaskStateOptions& options, TaskId task);
 store::TaskIdentity IdentityOf(const TaskStateOptions& options, TaskId task);
 
 struct OpenedTask {

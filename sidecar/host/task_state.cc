@@ -5,6 +5,7 @@
 #include "common/base/strings.h"
 #include "nlohmann/json.hpp"
 #include "sidecar/host/task_opener.h"
+#include "sidecar/host/topic_stamp.h"
 
 namespace millstream::host {
 namespace {
@@ -68,8 +69,7 @@ absl::StatusOr<std::vector<engine::InputStart>> ResolveInputs(const TaskStateOpt
 absl::StatusOr<std::shared_ptr<store::TaskStore>> OpenStore(const TaskStateOptions& options, TaskId task,
                                                             MetricsRegistry* metrics) {
   MS_ASSIGN_OR_RETURN(std::shared_ptr<store::TaskStore> store,
-                      store::TaskStore::Open(options.environment, StrCat(options.state_directory, "/", task.value()),
-                                             IdentityOf(options, task)));
+                      store::TaskStore::Open(options.environment, FolderOf(options, task), IdentityOf(options, task)));
   if (!store->wiped_reason().empty()) {
     LogWarning("state on disk was not usable: wiped, rebuilt from the changelog",
                {{"task", task.value()}, {"reason", store->wiped_reason()}});
@@ -110,6 +110,10 @@ absl::StatusOr<std::string> StoreWithState(const TaskStateOptions& options, cons
 
 }  // namespace
 
+std::string FolderOf(const TaskStateOptions& options, TaskId task) {
+  return StrCat(options.state_directory, "/", task.value());
+}
+
 store::TaskIdentity IdentityOf(const TaskStateOptions& options, TaskId task) {
   store::TaskIdentity identity{.group = options.spec->group, .task = task, .stores = {}};
   for (size_t i = 0; i < options.spec->stores.size(); ++i) {
@@ -135,18 +139,21 @@ absl::StatusOr<OpenedTask> OpenTaskState(const TaskStateOptions& options, TaskId
   // Before the changelog's end is looked up: state of a transaction that commits in between is then ahead of no offset
   // we know.
   const std::vector<TopicPartition> inputs = InputsOf(options, task);
+  if (options.abandoned != nullptr) MS_RETURN_IF_ERROR(options.abandoned->EndWritersOf(inputs));
   MS_ASSIGN_OR_RETURN(const CommittedOffsets committed,
                       options.log->admin().StableGroupOffsets(options.spec->group, inputs));
   for (const auto& [of, offset] : committed) MS_RETURN_IF_ERROR(CheckOwner(options, of, offset.metadata));
+  MS_RETURN_IF_ERROR(CheckTopicStamp(options.spec->group, options.topics, inputs, committed));
   MS_RETURN_IF_ERROR(Restore(options, task, opened.store.get(), on_progress, cancelled));
   if (committed.empty()) {
     MS_ASSIGN_OR_RETURN(const std::string store_name, StoreWithState(options, *opened.store));
     if (!store_name.empty()) {
-      return absl::FailedPreconditionError(StrCat("OffsetsLost: task ", task.value(), " has state in store ",
-                                                  store_name, " but group ", options.spec->group,
-                                                  " has no committed offset for ", inputs.front().ToString(),
-                                                  "; starting over would count records twice. Set the group's offsets, "
-                                                  "or delete the changelog topics to start from nothing"));
+      return absl::FailedPreconditionError(
+          StrCat("OffsetsLost: task ", task.value(), " has state in store ", store_name, " but group ",
+                 options.spec->group, " has no committed offset for ", inputs.front().ToString(),
+                 " (brokers delete offsets of a group without members after a week, "
+                 "and with a topic that is deleted); starting over would count records "
+                 "twice. `millstream reset --to start` sets offsets and state anew"));
     }
   }
   MS_ASSIGN_OR_RETURN(opened.inputs, ResolveInputs(options, task, committed));

@@ -34,7 +34,20 @@ class TaskTable {
     if (found == stores_.end()) return nullptr;
     Store store = std::move(found->second);
     stores_.erase(found);
+    closed_[task] = store->positions();
     return store;
+  }
+  // State that is on disk and was not opened yet.
+  void Remember(TaskId task, const store::Positions& positions) {
+    absl::MutexLock lock(&mutex_);
+    closed_.try_emplace(task, positions);
+  }
+  // How far every task's state has come: of open ones now, of others when they were closed, or as remembered.
+  std::map<TaskId, store::Positions> Positions() const {
+    absl::MutexLock lock(&mutex_);
+    std::map<TaskId, store::Positions> positions = closed_;
+    for (const auto& [task, store] : stores_) positions[task] = store->positions();
+    return positions;
   }
   std::vector<std::pair<TaskId, Store>> All() const {
     absl::MutexLock lock(&mutex_);
@@ -44,6 +57,7 @@ class TaskTable {
  private:
   mutable absl::Mutex mutex_;
   std::map<TaskId, Store> stores_ ABSL_GUARDED_BY(mutex_);
+  std::map<TaskId, store::Positions> closed_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace millstream::host

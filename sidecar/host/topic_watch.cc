@@ -79,9 +79,10 @@ void TopicWatch::Look() {
   const absl::Duration now = clock_->Monotonic();
   if (unreachable.ok()) answered_at_ = now;
   if (now - answered_at_ > options_.patience) {
-    conditions.push_back({"BrokersUnreachable", StrCat("no answer for ",
-                                                       absl::FormatDuration(absl::Trunc(now - answered_at_, absl::Seconds(1))),
-                                                       ": ", std::string(unreachable.message()))});
+    conditions.push_back(
+        {"BrokersUnreachable",
+         StrCat("no answer for ", absl::FormatDuration(absl::Trunc(now - answered_at_, absl::Seconds(1))), ": ",
+                std::string(unreachable.message()))});
   }
   {
     absl::MutexLock lock(&mutex_);
@@ -113,8 +114,8 @@ std::optional<TopicWatch::Finding> TopicWatch::Judge(const KnownTopic& known,
   if (!known.id.empty() && !found->id.empty() && known.id != found->id) {
     return Finding{{"TopicRecreated", StrCat(name, " was deleted and made anew while the processor ran (id ", found->id,
                                              ", was ", known.id,
-                                             "): positions and state belong to the old one; reset the group and delete "
-                                             "its internal topics to start over, then restart the processor")},
+                                             "): positions and state belong to the old one; stop the processor, "
+                                             "`millstream reset --to start`, and start it again")},
                    input || known.role == KnownTopic::Role::kChangelog};
   }
   if (found->partitions != known.partitions && input) {
@@ -127,9 +128,10 @@ std::optional<TopicWatch::Finding> TopicWatch::Judge(const KnownTopic& known,
                    true};
   }
   if (found->partitions != known.partitions && known.role == KnownTopic::Role::kOutput) {
-    return Finding{{"PartitionsChanged", StrCat(name, " has ", found->partitions, " partitions now, records are spread over ",
-                                                known.partitions, "; restart the processor to use all of them")},
-                   false};
+    return Finding{
+        {"PartitionsChanged", StrCat(name, " has ", found->partitions, " partitions now, records are spread over ",
+                                     known.partitions, "; restart the processor to use all of them")},
+        false};
   }
   return std::nullopt;
 }

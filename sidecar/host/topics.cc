@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <set>
 #include <thread>
 #include <utility>
@@ -12,7 +13,6 @@
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
-#include "sidecar/engine/engine.h"
 
 namespace millstream::host {
 namespace {
@@ -27,6 +27,7 @@ constexpr absl::Duration kTopicAppears = absl::Seconds(10);
 constexpr const char kNoBound[] = "9223372036854775807";
 constexpr const char kMaxMessageBytes[] = "max.message.bytes";
 constexpr const char kTimestampAhead[] = "message.timestamp.after.max.ms";
+constexpr const char kTimestampBehind[] = "message.timestamp.before.max.ms";
 constexpr const char kTimestampDifference[] = "message.timestamp.difference.max.ms";
 
 int64_t NumberOf(const log::TopicInfo& topic, const char* name, int64_t otherwise) {
@@ -38,6 +39,20 @@ int64_t NumberOf(const log::TopicInfo& topic, const char* name, int64_t otherwis
 int64_t MaxRecordBytes(const log::TopicInfo& topic) {
   const int64_t bytes = NumberOf(topic, kMaxMessageBytes, 0);
   return bytes > kRecordOverhead ? bytes - kRecordOverhead : engine::kDefaultRecordBytes;
+}
+
+// What brokers check the times of its records against. Kafka 3.6 split the bound in two; while both are there, the old
+// one counts where the new one is as it comes (no bound).
+engine::TimestampBounds TimestampsOf(const log::TopicInfo& topic) {
+  constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+  const auto type = topic.config.find("message.timestamp.type");
+  if (type != topic.config.end() && type->second == "LogAppendTime") return {};  // the brokers' own time
+  const auto bound = [&](const char* name) -> std::optional<int64_t> {
+    const int64_t here = NumberOf(topic, name, kNone);
+    const int64_t ms = here != kNone ? here : NumberOf(topic, kTimestampDifference, kNone);
+    return ms == kNone ? std::nullopt : std::optional(ms);
+  };
+  return {.ahead_ms = bound(kTimestampAhead), .behind_ms = bound(kTimestampBehind)};
 }
 
 // A list of policies, compared without order and spaces.
@@ -128,8 +143,14 @@ class Preparation {
     return prepared;
   }
 
-  // Fills in what needs only a look; checks internal topics against `prepared->tasks`.
+  // Fills in what needs only a look; checks internal topics and the choice of partitions against `prepared->tasks`.
   absl::Status Look(PreparedTopics* prepared) {
+    if (!processor_.manual_partitions.empty() && processor_.manual_partitions.back() >= prepared->tasks) {
+      return absl::FailedPreconditionError(StrCat(processor_.QualifiedName(), ": partitions.manual names partition ",
+                                                  processor_.manual_partitions.back(), ", but ",
+                                                  processor_.inputs.front().topic, " has the partitions 0 to ",
+                                                  prepared->tasks - 1, "; choose among those"));
+    }
     log::TopicInfo first;
     for (const spec::InputSpec& input : processor_.inputs) {
       MS_ASSIGN_OR_RETURN(const log::TopicInfo topic, Describe(input.topic));
@@ -161,6 +182,7 @@ class Preparation {
       }
       prepared->output_partitions.push_back(topic->partitions);
       prepared->output_max_bytes.push_back(MaxRecordBytes(*topic));
+      prepared->output_timestamps.push_back(TimestampsOf(*topic));
       Know(KnownTopic::Role::kOutput, *topic, prepared);
     }
     return absl::OkStatus();
@@ -182,7 +204,7 @@ class Preparation {
     for (spec::InternalTopic& internal : internals) {
       // Timestamps of records are the inputs': a broker that refuses one would refuse the transaction for ever. Kafka
       // 3.6 split the bound in two, 4.0 dropped the old one.
-      for (const char* const bound : {kTimestampAhead, "message.timestamp.before.max.ms"}) {
+      for (const char* const bound : {kTimestampAhead, kTimestampBehind}) {
         if (example.config.contains(bound)) internal.config.emplace(bound, kNoBound);
       }
       if (!example.config.contains(kTimestampAhead) && example.config.contains(kTimestampDifference))

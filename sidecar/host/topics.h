@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "common/log/admin.h"
 #include "common/spec/stream_processor.h"
+#include "sidecar/engine/engine.h"
 
 namespace millstream::host {
 
@@ -34,6 +35,7 @@ struct PreparedTopics {
   int dead_letter_partitions = 0;          // 0: none
   std::vector<std::string> changelog_ids;  // topic id per store, in the spec's order; empty without a changelog
   std::vector<int64_t> output_max_bytes, store_max_bytes;  // largest record each takes
+  std::vector<engine::TimestampBounds> output_timestamps;  // in the spec's order
   std::vector<KnownTopic> known;                           // all of them
 };
 

@@ -46,6 +46,16 @@ class TopicsTest : public testing::Test {
   spec::StreamProcessorSpec processor_;
 };
 
+TEST_F(TopicsTest, AChosenPartitionThatIsNotThereIsRefusedWithBothNumbers) {
+  processor_.manual_partitions = {0, 5};
+  ASSERT_TRUE(Prepare().ok());
+  processor_.manual_partitions = {0, 6};
+  const absl::Status refused = Prepare().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("partitions.manual names partition 6"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("partitions 0 to 5"));
+}
+
 TEST_F(TopicsTest, MakesWhatIsMissing) {
   const auto report = Prepare();
   ASSERT_TRUE(report.ok()) << report.status();
@@ -132,6 +142,22 @@ TEST_F(TopicsTest, LargestRecordsFollowTheTopics) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_THAT(report->processors[0].output_max_bytes, ElementsAre(30000 - 512));
   EXPECT_THAT(report->processors[0].store_max_bytes, ElementsAre(40000 - 512));
+}
+
+TEST_F(TopicsTest, TimesThatOutputsTakeFollowTheTopics) {
+  using Pair = std::pair<int64_t, int64_t>;
+  const auto bounds = [&](std::map<std::string, std::string> config) {
+    (void)log_->admin().DeleteTopic("out");
+    Make("out", 6, std::move(config));
+    auto report = Prepare();
+    EXPECT_TRUE(report.ok()) << report.status();
+    const engine::TimestampBounds found = report->processors[0].output_timestamps.at(0);
+    return Pair(found.ahead_ms.value_or(-1), found.behind_ms.value_or(-1));
+  };
+  EXPECT_EQ(bounds({}), Pair(-1, -1));
+  EXPECT_EQ(bounds({{"message.timestamp.after.max.ms", "1000"}}), Pair(1000, -1));
+  EXPECT_EQ(bounds({{"message.timestamp.before.max.ms", "70"}, {"message.timestamp.difference.max.ms", "90"}}),
+            Pair(90, 70));
 }
 
 TEST_F(TopicsTest, OnALogThatIsSomebodysInputsAreNotMade) {

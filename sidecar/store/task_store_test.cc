@@ -7,6 +7,7 @@
 #include "common/base/strings.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "sidecar/store/positions_on_disk.h"
 #include "sidecar/store/store_test_util.h"
 
 namespace millstream::store {
@@ -240,6 +241,23 @@ TEST_F(Reopening, KeepsStateAndPositions) {
   EXPECT_THAT(store_->positions().changelog, ElementsAre(Pair(0u, Offset(5))));
   EXPECT_THAT(store_->positions().inputs, ElementsAre(Pair("orders", Offset(50)), Pair("returns", Offset(7))));
   EXPECT_EQ(store_->positions().wall_ms, 3000);
+}
+
+TEST_F(Reopening, PositionsCanBeSeenWithoutOpening) {
+  const TaskIdentity identity = Identity({DiskStore("totals")});
+  EXPECT_TRUE(absl::IsNotFound(PositionsOnDisk(folder_.path(), identity).status()));
+  auto store = OpenOrDie(&environment_, folder_.path(), identity);
+  ASSERT_TRUE(store->Apply({Put(0, "a", "1")}, At(0, 7)).ok());
+  ASSERT_TRUE(store->Flush().ok());
+  store.reset();
+  const absl::StatusOr<Positions> seen = PositionsOnDisk(folder_.path(), identity);
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  EXPECT_EQ(seen->changelog.at(0), Offset(7));
+  EXPECT_TRUE(absl::IsNotFound(PositionsOnDisk(folder_.path(), Identity({DiskStore("others")})).status()));
+  // What was looked at can be opened as before.
+  store = OpenOrDie(&environment_, folder_.path(), identity);
+  EXPECT_EQ(store->wiped_reason(), "");
+  EXPECT_EQ(Rows(*store, 0), (RowMap{{"a", "1"}}));
 }
 
 TEST_F(Reopening, MemoryStoresComeBackEmptyAndWithoutPosition) {

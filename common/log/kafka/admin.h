@@ -8,6 +8,7 @@
 
 #include "common/log/admin.h"
 #include "common/log/kafka/admin_client.h"
+#include "common/log/kafka/open.h"
 
 namespace millstream::kafka {
 
@@ -30,6 +31,10 @@ class KafkaAdmin : public log::Admin {
   absl::StatusOr<Offset> OffsetForTime(const TopicPartition& of, int64_t timestamp_ms) override;
   absl::StatusOr<std::map<TopicPartition, log::GroupOffset>> StableGroupOffsets(
       const std::string& group, absl::Span<const TopicPartition> partitions) override;
+  // See KafkaLog (open.h).
+  absl::StatusOr<std::map<TopicPartition, log::GroupOffset>> GroupOffsetsNow(
+      const std::string& group, absl::Span<const TopicPartition> partitions);
+  absl::StatusOr<std::vector<KafkaLog::Member>> GroupMembers(const std::string& group);
   absl::Status SetGroupOffsets(const std::string& group,
                                absl::Span<const std::pair<TopicPartition, log::GroupOffset>> offsets) override;
   absl::StatusOr<std::vector<log::GroupInfo>> ListGroups() override;
@@ -37,8 +42,11 @@ class KafkaAdmin : public log::Admin {
   absl::Status DeleteGroup(const std::string& group) override;
 
  private:
-  // nullptr: all of them.
-  absl::StatusOr<std::vector<log::GroupInfo>> Groups(const char* only);
+  absl::StatusOr<std::map<TopicPartition, log::GroupOffset>> Offsets(const std::string& group,
+                                                                     absl::Span<const TopicPartition> partitions,
+                                                                     bool stable);
+  // `only` nullptr: all of them. `metadata`: gets what their members joined with, in order.
+  absl::StatusOr<std::vector<log::GroupInfo>> Groups(const char* only, std::vector<std::string>* metadata = nullptr);
   absl::Status Create(const log::TopicSpec& spec, const std::map<std::string, std::string>& config);
   // `spec`: RD_KAFKA_OFFSET_SPEC_* or a timestamp.
   absl::StatusOr<Offset> LookUp(const TopicPartition& of, int64_t spec, log::Isolation isolation,

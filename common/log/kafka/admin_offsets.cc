@@ -36,12 +36,15 @@ absl::StatusOr<const rd_kafka_group_result_t*> OneResult(const rd_kafka_group_re
   return ToStatus(rd_kafka_error_code(error), what, rd_kafka_error_string(error));
 }
 
+std::string_view Bytes(const void* data, int size) {
+  return {static_cast<const char*>(data), data == nullptr ? 0 : static_cast<size_t>(size)};
+}
+
 GroupInfo GroupOf(const rd_kafka_group_info& from) {
   GroupInfo group{.group = from.group, .state = from.state, .generation = Generation(-1), .members = {}};
   for (int i = 0; i < from.member_cnt; ++i) {
     const rd_kafka_group_member_info& member = from.members[i];
-    const std::string_view assignment(static_cast<const char*>(member.member_assignment),
-                                      member.member_assignment == nullptr ? 0 : member.member_assignment_size);
+    const std::string_view assignment = Bytes(member.member_assignment, member.member_assignment_size);
     group.members.push_back({.member_id = member.member_id,
                              .instance_id = "",
                              .host = member.client_host,
@@ -115,6 +118,16 @@ absl::StatusOr<Offset> KafkaAdmin::OffsetForTime(const TopicPartition& of, int64
 
 absl::StatusOr<OffsetMap> KafkaAdmin::StableGroupOffsets(const std::string& group,
                                                          absl::Span<const TopicPartition> partitions) {
+  return Offsets(group, partitions, /*stable=*/true);
+}
+
+absl::StatusOr<OffsetMap> KafkaAdmin::GroupOffsetsNow(const std::string& group,
+                                                      absl::Span<const TopicPartition> partitions) {
+  return Offsets(group, partitions, /*stable=*/false);
+}
+
+absl::StatusOr<OffsetMap> KafkaAdmin::Offsets(const std::string& group, absl::Span<const TopicPartition> partitions,
+                                              bool stable) {
   OffsetMap offsets;
   if (partitions.empty()) return offsets;
   const Owned<rd_kafka_topic_partition_list_t> list(rd_kafka_topic_partition_list_new(partitions.size()));
@@ -134,8 +147,8 @@ absl::StatusOr<OffsetMap> KafkaAdmin::StableGroupOffsets(const std::string& grou
                             [&](rd_kafka_t* client, const rd_kafka_AdminOptions_t* options, rd_kafka_queue_t* queue) {
                               rd_kafka_ListConsumerGroupOffsets(client, requests, 1, options, queue);
                             },
-                            [](rd_kafka_AdminOptions_t* options) {
-                              return rd_kafka_AdminOptions_set_require_stable_offsets(options, 1);
+                            [stable](rd_kafka_AdminOptions_t* options) {
+                              return rd_kafka_AdminOptions_set_require_stable_offsets(options, stable ? 1 : 0);
                             }));
     size_t count = 0;
     const rd_kafka_group_result_t** const results = rd_kafka_ListConsumerGroupOffsets_result_groups(
@@ -201,7 +214,7 @@ absl::Status KafkaAdmin::SetGroupOffsets(const std::string& group,
   });
 }
 
-absl::StatusOr<std::vector<GroupInfo>> KafkaAdmin::Groups(const char* only) {
+absl::StatusOr<std::vector<GroupInfo>> KafkaAdmin::Groups(const char* only, std::vector<std::string>* metadata) {
   const std::string what = only == nullptr ? "list groups" : StrCat("describe group ", only);
   std::vector<GroupInfo> groups;
   MS_RETURN_IF_ERROR(client_->UntilSettled([&]() -> absl::Status {
@@ -214,11 +227,14 @@ absl::StatusOr<std::vector<GroupInfo>> KafkaAdmin::Groups(const char* only) {
       return error == RD_KAFKA_RESP_ERR__PARTIAL ? absl::UnavailableError(status.message()) : status;
     }
     groups.clear();
+    if (metadata != nullptr) metadata->clear();
     for (int i = 0; i < list->group_cnt; ++i) {
       const rd_kafka_group_info& from = list->groups[i];
       if (from.err) return ToStatus(from.err, StrCat(what, ": group ", from.group));
       if (std::string_view(from.state) == "Dead") continue;  // deleted
       groups.push_back(GroupOf(from));
+      for (int j = 0; metadata != nullptr && j < from.member_cnt; ++j)
+        metadata->emplace_back(Bytes(from.members[j].member_metadata, from.members[j].member_metadata_size));
     }
     return absl::OkStatus();
   }));
@@ -231,6 +247,21 @@ absl::StatusOr<GroupInfo> KafkaAdmin::DescribeGroup(const std::string& group) {
   MS_ASSIGN_OR_RETURN(std::vector<GroupInfo> groups, Groups(group.c_str()));
   if (!groups.empty()) return std::move(groups.front());
   return GroupInfo{.group = group, .state = "Dead", .generation = Generation(-1), .members = {}};
+}
+
+absl::StatusOr<std::vector<KafkaLog::Member>> KafkaAdmin::GroupMembers(const std::string& group) {
+  std::vector<std::string> metadata;  // of the members, in their order: one group has been asked for
+  MS_ASSIGN_OR_RETURN(std::vector<GroupInfo> groups, Groups(group.c_str(), &metadata));
+  std::vector<KafkaLog::Member> members;
+  if (groups.empty()) return members;
+  for (size_t i = 0; i < groups.front().members.size(); ++i) {
+    log::GroupMember& member = groups.front().members[i];
+    members.push_back({.member_id = std::move(member.member_id),
+                       .host = std::move(member.host),
+                       .metadata = std::move(metadata[i]),
+                       .assigned = std::move(member.assigned)});
+  }
+  return members;
 }
 
 absl::Status KafkaAdmin::DeleteGroup(const std::string& group) {

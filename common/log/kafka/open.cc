@@ -12,9 +12,9 @@
 namespace millstream::kafka {
 namespace {
 
-class KafkaLog : public log::Log {
+class OpenLog : public KafkaLog {
  public:
-  KafkaLog(std::shared_ptr<const ClientContext> context, std::unique_ptr<AdminClient> client)
+  OpenLog(std::shared_ptr<const ClientContext> context, std::unique_ptr<AdminClient> client)
       : context_(std::move(context)), client_(std::move(client)), admin_(client_.get()) {}
 
   std::unique_ptr<log::Reader> NewReader(const log::ReaderOptions& options) override {
@@ -27,6 +27,13 @@ class KafkaLog : public log::Log {
     return std::make_unique<KafkaPlainWriter>(context_, client_.get());
   }
   log::Admin& admin() override { return admin_; }
+  absl::StatusOr<std::map<TopicPartition, log::GroupOffset>> GroupOffsetsNow(
+      const std::string& group, absl::Span<const TopicPartition> partitions) override {
+    return admin_.GroupOffsetsNow(group, partitions);
+  }
+  absl::StatusOr<std::vector<Member>> GroupMembers(const std::string& group) override {
+    return admin_.GroupMembers(group);
+  }
 
  private:
   const std::shared_ptr<const ClientContext> context_;
@@ -36,11 +43,11 @@ class KafkaLog : public log::Log {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<log::Log>> OpenKafkaLog(const KafkaLogOptions& options) {
+absl::StatusOr<std::unique_ptr<KafkaLog>> OpenKafkaLog(const KafkaLogOptions& options) {
   MS_RETURN_IF_ERROR(CheckConfig(options.access));
   auto context = std::make_shared<const ClientContext>(options);
   MS_ASSIGN_OR_RETURN(std::unique_ptr<AdminClient> client, AdminClient::New(context));
-  return std::make_unique<KafkaLog>(std::move(context), std::move(client));
+  return std::make_unique<OpenLog>(std::move(context), std::move(client));
 }
 
 }  // namespace millstream::kafka

@@ -1,11 +1,14 @@
 #ifndef MILLSTREAM_COMMON_LOG_KAFKA_OPEN_H_
 #define MILLSTREAM_COMMON_LOG_KAFKA_OPEN_H_
 
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "common/base/metrics.h"
 #include "common/log/kafka/cluster_access.h"
 #include "common/log/log.h"
@@ -22,6 +25,23 @@ struct KafkaLogOptions {
   absl::Duration admin_deadline = absl::Seconds(30);
 };
 
+// What a Kafka can beside what every log can. Thread-safe, with the deadlines and errors of log::Admin.
+class KafkaLog : public log::Log {
+ public:
+  // Offsets of the group as they are now: StableGroupOffsets without waiting for open transactions that are about to
+  // replace them. For finding out whose those are.
+  virtual absl::StatusOr<std::map<TopicPartition, log::GroupOffset>> GroupOffsetsNow(
+      const std::string& group, absl::Span<const TopicPartition> partitions) = 0;
+
+  struct Member {
+    std::string member_id, host;  // as the broker sees it
+    std::string metadata;         // what it joined with, as the group's protocol has it
+    std::vector<TopicPartition> assigned;
+  };
+  // None for a group nobody knows.
+  virtual absl::StatusOr<std::vector<Member>> GroupMembers(const std::string& group) = 0;
+};
+
 // The log on a Kafka cluster (brokers 2.5 and newer), on librdkafka. Checks the options and makes the admin client;
 // does not wait for a broker: calls do, each within its deadline, and name what they could not reach.
 //
@@ -31,7 +51,7 @@ struct KafkaLogOptions {
 // Threads: a client of librdkafka has one thread for itself and one per broker; the log has one client, and each reader
 // and writer has one of its own. Destroying any of them waits a few seconds at most: a client that does not end by then
 // is left to a thread of its own and counted (millstream_kafka_clients_abandoned_total).
-absl::StatusOr<std::unique_ptr<log::Log>> OpenKafkaLog(const KafkaLogOptions& options);
+absl::StatusOr<std::unique_ptr<KafkaLog>> OpenKafkaLog(const KafkaLogOptions& options);
 
 }  // namespace millstream::kafka
 

@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <functional>
 
 #include "common/base/clock.h"
@@ -14,7 +15,11 @@
 #include "sidecar/group/wire/api_versions.h"
 #include "sidecar/group/wire/find_coordinator.h"
 #include "sidecar/group/wire/heartbeat.h"
+#include "sidecar/group/wire/init_producer_id.h"
+#include "sidecar/group/wire/join_group.h"
+#include "sidecar/group/wire/leave_group.h"
 #include "sidecar/group/wire/message.h"
+#include "sidecar/group/wire/sync_group.h"
 
 namespace millstream::group {
 namespace {
@@ -184,6 +189,70 @@ TEST_F(ClusterClientTest, AnswersThatAreNotAnswersEndTheConnection) {
   }));
   ClusterClient client = Client();
   EXPECT_TRUE(absl::IsUnavailable(Call(&client, half.address())));
+}
+
+// What brokers of three releases say that they speak (ApiVersions 0; from their message schemas).
+wire::ApiVersionsResponse VersionsOf(const std::string& release) {
+  using wire::ApiKey;
+  struct Row {
+    ApiKey api;
+    std::pair<int16_t, int16_t> in_2_5, in_3_2, in_4_0;
+  };
+  static const Row kRows[] = {
+      {ApiKey::kFindCoordinator, {0, 3}, {0, 4}, {0, 6}},  {ApiKey::kJoinGroup, {0, 7}, {0, 9}, {2, 9}},
+      {ApiKey::kHeartbeat, {0, 4}, {0, 4}, {0, 4}},        {ApiKey::kLeaveGroup, {0, 4}, {0, 5}, {0, 5}},
+      {ApiKey::kSyncGroup, {0, 5}, {0, 5}, {0, 5}},        {ApiKey::kSaslHandshake, {0, 1}, {0, 1}, {0, 1}},
+      {ApiKey::kApiVersions, {0, 3}, {0, 3}, {0, 4}},      {ApiKey::kInitProducerId, {0, 3}, {0, 4}, {0, 5}},
+      {ApiKey::kSaslAuthenticate, {0, 2}, {0, 2}, {0, 2}},
+  };
+  wire::ApiVersionsResponse versions;
+  for (const Row& row : kRows) {
+    const auto& [min, max] = release == "2.5" ? row.in_2_5 : release == "3.2" ? row.in_3_2 : row.in_4_0;
+    versions.ranges.push_back({static_cast<int16_t>(row.api), min, max});
+  }
+  return versions;
+}
+
+// The body of an answer with nothing in it to the one of these requests that is this call.
+template <typename... Requests>
+std::string EmptyAnswer(int16_t api) {
+  std::string body;
+  ((static_cast<int16_t>(Requests::kApi) == api ? void(body = wire::EncodeMessage(typename Requests::Response()))
+                                                : void()),
+   ...);
+  return body;
+}
+
+// Answers as such a broker would, and closes the connection on a version it does not speak.
+TEST_F(ClusterClientTest, BrokersFrom2_5OnAreSpokenToInVersionsTheyKnow) {
+  for (const std::string release : {"2.5", "3.2", "4.0"}) {
+    const wire::ApiVersionsResponse versions = VersionsOf(release);
+    std::atomic<int> answered{0};
+    const auto answer = [&](int fd, const std::string& request) {
+      const int16_t api = static_cast<int16_t>(request[0] << 8 | static_cast<unsigned char>(request[1]));
+      const int16_t version = static_cast<int16_t>(request[2] << 8 | static_cast<unsigned char>(request[3]));
+      for (const wire::ApiRange& range : versions.ranges) {
+        if (range.key != api || version < range.min || version > range.max) continue;
+        ++answered;
+        const std::string body =
+            EmptyAnswer<wire::FindCoordinatorRequest, wire::JoinGroupRequest, wire::SyncGroupRequest,
+                        wire::HeartbeatRequest, wire::LeaveGroupRequest, wire::InitProducerIdRequest>(api);
+        return Write(fd, Answer(request, body));
+      }
+      shutdown(fd, SHUT_RDWR);
+    };
+    LoopbackServer broker(Broker(answer, versions));
+    ClusterClient client = Client();
+    const IoLimit limit = IoLimit::In(absl::Seconds(20), &cancel_);
+    const std::optional<BrokerAddress> to = broker.address();
+    EXPECT_TRUE(client.Call(to, wire::FindCoordinatorRequest(), limit).ok()) << release;
+    EXPECT_TRUE(client.Call(to, wire::JoinGroupRequest(), limit).ok()) << release;
+    EXPECT_TRUE(client.Call(to, wire::SyncGroupRequest(), limit).ok()) << release;
+    EXPECT_TRUE(client.Call(to, wire::HeartbeatRequest(), limit).ok()) << release;
+    EXPECT_TRUE(client.Call(to, wire::LeaveGroupRequest(), limit).ok()) << release;
+    EXPECT_TRUE(client.Call(to, wire::InitProducerIdRequest(), limit).ok()) << release;
+    EXPECT_EQ(answered, 6) << release;
+  }
 }
 
 TEST_F(ClusterClientTest, ABrokerThatIsTooOldIsNamedWithWhatItSpeaks) {

@@ -128,6 +128,7 @@ class Assignor {
 
   void PlaceTheRest() {
     std::vector<std::vector<std::pair<int64_t, int>>> on_disk(tasks_);  // (distance to the end, member)
+    const std::vector<int64_t> ends = Ends();
     int takers = 0;
     for (int rank = 0; rank < static_cast<int>(order_.size()); ++rank) {
       if (!states_[rank].takes) continue;
@@ -135,7 +136,7 @@ class Assignor {
       for (const RestoredPosition& state : Member(rank).positions) {
         const int task = state.task.value();
         if (task < 0 || task >= tasks_ || state.position < 0) continue;
-        on_disk[task].emplace_back(std::max<int64_t>(0, state.end - state.position), rank);
+        on_disk[task].emplace_back(std::max<int64_t>(0, ends[task] - state.position), rank);
       }
     }
     const int share = takers == 0 ? 0 : (tasks_ + takers - 1) / takers;
@@ -148,6 +149,18 @@ class Assignor {
         if (member != kNobody) SetTarget(task, member, /*owned=*/false);
       }
     }
+  }
+
+  // Of each task's changelogs, as far as anybody knows: who closed a task long ago knows an old end.
+  std::vector<int64_t> Ends() const {
+    std::vector<int64_t> ends(tasks_, 0);
+    for (int rank = 0; rank < static_cast<int>(order_.size()); ++rank) {
+      for (const RestoredPosition& state : Member(rank).positions) {
+        const int task = state.task.value();
+        if (task >= 0 && task < tasks_) ends[task] = std::max({ends[task], state.end, state.position});
+      }
+    }
+    return ends;
   }
 
   int FirstWithRoom(const std::vector<std::pair<int64_t, int>>& candidates, int task, int share) const {

@@ -79,6 +79,15 @@ TEST(AssignorTest, AnOwnerlessTaskGoesToWhoHasItsState) {
   EXPECT_EQ(plans[1].active, Tasks({0, 1}));
 }
 
+TEST(AssignorTest, WhoClosedATaskLongAgoDoesNotPassForUpToDate) {
+  AssignorMember a = Named("a", 1), b = Named("b", 1);
+  a.positions = {{TaskId(0), 100, 100}};  // its end was the end when it had the task
+  b.positions = {{TaskId(0), 250, 260}};
+  const auto plans = MakePlan({a, b});
+  EXPECT_THAT(plans[0].active, IsEmpty());
+  EXPECT_EQ(plans[1].active, Tasks({0}));
+}
+
 TEST(AssignorTest, ADrainingMemberLosesOneTaskAtATime) {
   std::vector<AssignorMember> members = {Named("a", 4, {0, 1, 2}), Named("b", 4, {3})};
   members[0].draining = true;
