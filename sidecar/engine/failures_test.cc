@@ -204,6 +204,28 @@ TEST(LimitsTest, PartitionsAndValuesAreChecked) {
   EXPECT_FALSE(engine.Has<DropWorker>());
 }
 
+TEST(LimitsTest, ATimeTheTopicRefusesFailsItsItemOnlyIfTheProgramChoseIt) {
+  EngineOptions options = With(spec::FailureAction::kStop);
+  options.output_timestamps = {{.ahead_ms = {}, .behind_ms = 60'000}};
+  EngineDriver engine(options);
+  engine.Start();
+  engine.Records(0, 0, 1);  // of the time 1000
+  const int64_t now_ms = engine.clock().WallMillis();
+  engine.Result(engine.NeedBatch(), {.outputs = {{.key = "k", .value = "v", .timestamp_ms = 1000}}});
+  engine.Pass(absl::Seconds(1));
+  std::vector<int64_t> times;
+  while (engine.HasCall()) {
+    const WriterCall call = engine.Take<WriterCall>();
+    for (const log::OutgoingRecord& record : call.records) times.push_back(record.timestamp_ms);
+    engine.Answer(call);
+  }
+  EXPECT_THAT(times, ElementsAre(now_ms));
+  EXPECT_EQ(engine.engine().Status().last_error, "");
+  engine.Records(0, 1, 1);
+  engine.Result(engine.NeedBatch(), {.outputs = {{.key = "k", .value = "v", .timestamp_ms = 999}}});
+  EXPECT_THAT(engine.engine().Status().last_error, HasSubstr("behind the clock; its topic takes at most 60000"));
+}
+
 // ---------------------------------------------------------------- poison
 
 class PoisonTest : public ::testing::Test {

@@ -40,7 +40,27 @@ int64_t OutputRouter::SizeOf(const protocol::OutputRecord& record) {
   return size;
 }
 
-absl::Status OutputRouter::CheckTime(const protocol::OutputRecord& record, int64_t wall_ms) const {
+// What the topic says against that time, nothing if it takes it. Milliseconds.
+struct OutputRouter::Beyond {
+  int64_t by, most;
+  const char* where;   // of the clock
+  const char* config;  // of the topic
+};
+
+std::optional<OutputRouter::Beyond> OutputRouter::BeyondTopic(uint32_t output, int64_t time, int64_t wall_ms) const {
+  if (output >= options_->output_timestamps.size()) return std::nullopt;
+  const TimestampBounds& bounds = options_->output_timestamps[output];
+  if (bounds.ahead_ms && time > wall_ms && time - wall_ms > *bounds.ahead_ms) {
+    return Beyond{time - wall_ms, *bounds.ahead_ms, "ahead of", "message.timestamp.after.max.ms"};
+  }
+  if (bounds.behind_ms && time < wall_ms && wall_ms - time > *bounds.behind_ms) {
+    return Beyond{wall_ms - time, *bounds.behind_ms, "behind", "message.timestamp.before.max.ms"};
+  }
+  return std::nullopt;
+}
+
+absl::Status OutputRouter::CheckTime(const protocol::OutputRecord& record, int64_t wall_ms,
+                                     absl::FunctionRef<bool(int64_t)> of_item) const {
   if (!record.timestamp_ms) return absl::OkStatus();
   const std::string& name = options_->spec.outputs[record.output].name;
   const int64_t time = *record.timestamp_ms;
@@ -49,29 +69,22 @@ absl::Status OutputRouter::CheckTime(const protocol::OutputRecord& record, int64
                                              "' is not within ", options_->min_timestamp_ms, " and ",
                                              options_->max_timestamp_ms));
   }
-  if (record.output >= options_->output_timestamps.size()) return absl::OkStatus();
-  const TimestampBounds& bounds = options_->output_timestamps[record.output];
-  if (bounds.ahead_ms && time > wall_ms && time - wall_ms > *bounds.ahead_ms) {
-    return absl::InvalidArgumentError(StrCat("timestamp ", time, " ms of a record for output '", name, "' is ",
-                                             time - wall_ms, " ms ahead of the clock; its topic takes at most ",
-                                             *bounds.ahead_ms, " (message.timestamp.after.max.ms)"));
-  }
-  if (bounds.behind_ms && time < wall_ms && wall_ms - time > *bounds.behind_ms) {
-    return absl::InvalidArgumentError(StrCat("timestamp ", time, " ms of a record for output '", name, "' is ",
-                                             wall_ms - time, " ms behind the clock; its topic takes at most ",
-                                             *bounds.behind_ms, " (message.timestamp.before.max.ms)"));
-  }
-  return absl::OkStatus();
+  const std::optional<Beyond> beyond = BeyondTopic(record.output, time, wall_ms);
+  if (!beyond || of_item(time)) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("timestamp ", time, " ms of a record for output '", name, "' is ",
+                                           beyond->by, " ms ", beyond->where, " the clock; its topic takes at most ",
+                                           beyond->most, " (", beyond->config, ")"));
 }
 
-absl::Status OutputRouter::Check(const protocol::OutputRecord& record, int64_t wall_ms) const {
+absl::Status OutputRouter::Check(const protocol::OutputRecord& record, int64_t wall_ms,
+                                 absl::FunctionRef<bool(int64_t)> of_item) const {
   const std::string& name = options_->spec.outputs[record.output].name;
   const int64_t size = SizeOf(record), most = OutputMaxBytes(*options_, record.output);
   if (size > most) {
     return absl::InvalidArgumentError(
         StrCat("a record of ", size, " bytes for output '", name, "', which takes at most ", most));
   }
-  MS_RETURN_IF_ERROR(CheckTime(record, wall_ms));
+  MS_RETURN_IF_ERROR(CheckTime(record, wall_ms, of_item));
   const int partitions = options_->output_partitions[record.output];
   if (record.partition && (*record.partition < 0 || *record.partition >= partitions)) {
     return absl::InvalidArgumentError(StrCat("partition ", *record.partition, " of output '", name,
@@ -84,7 +97,8 @@ log::OutgoingRecord OutputRouter::Route(const protocol::OutputRecord& record, in
   log::OutgoingRecord out;
   out.to.topic = options_->spec.outputs[record.output].topic;
   out.to.partition = record.partition ? Partition(*record.partition) : partitioners_[record.output].Choose(record.key);
-  out.timestamp_ms = record.timestamp_ms.value_or(wall_ms);
+  const bool taken = record.timestamp_ms && !BeyondTopic(record.output, *record.timestamp_ms, wall_ms);
+  out.timestamp_ms = taken ? *record.timestamp_ms : wall_ms;
   out.key = Owned(record.key);
   out.value = Owned(record.value);
   out.headers.reserve(record.headers.size());

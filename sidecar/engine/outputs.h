@@ -2,9 +2,12 @@
 #define MILLSTREAM_SIDECAR_ENGINE_OUTPUTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "common/log/partitioner.h"
 #include "common/log/record.h"
 #include "sidecar/engine/attempts.h"
@@ -22,16 +25,23 @@ class OutputRouter {
  public:
   explicit OutputRouter(const EngineOptions* options);
 
-  // Why `record` must not go out: too large, a partition or a time that is none. OK otherwise. Precondition: its output
-  // exists.
-  absl::Status Check(const protocol::OutputRecord& record, int64_t wall_ms) const;
-  // Partition as given, else by the key's hash as the output declares, else in turn. Time as given, else `wall_ms`.
+  // Why `record` must not go out: too large, a partition that is none, a time that is none or that its topic refuses.
+  // OK otherwise. A time that `of_item` knows was not chosen by the program, an item of the batch has it: Route
+  // replaces it if the topic refuses it. Precondition: its output exists.
+  absl::Status Check(const protocol::OutputRecord& record, int64_t wall_ms,
+                     absl::FunctionRef<bool(int64_t)> of_item) const;
+  // Partition as given, else by the key's hash as the output declares, else in turn. Time as given, else, or if the
+  // topic would refuse it, `wall_ms`.
   log::OutgoingRecord Route(const protocol::OutputRecord& record, int64_t wall_ms);
 
   static int64_t SizeOf(const protocol::OutputRecord& record);
 
  private:
-  absl::Status CheckTime(const protocol::OutputRecord& record, int64_t wall_ms) const;
+  struct Beyond;
+
+  std::optional<Beyond> BeyondTopic(uint32_t output, int64_t time, int64_t wall_ms) const;
+  absl::Status CheckTime(const protocol::OutputRecord& record, int64_t wall_ms,
+                         absl::FunctionRef<bool(int64_t)> of_item) const;
 
   const EngineOptions* options_;
   std::vector<log::Partitioner> partitioners_;  // per output

@@ -18,6 +18,9 @@ namespace {
 
 using ::testing::ElementsAre;
 
+// Of no item's time: the program chose it.
+constexpr auto kChosen = [](int64_t) { return false; };
+
 MaybeBytes Find(const TaskOverlays& overlays, std::string_view key,
                 TaskOverlays::View view = TaskOverlays::View::kAll) {
   const OverlayValue* value = overlays.Find(0, key, BytesHash()(key), view);
@@ -210,7 +213,7 @@ TEST(OutputRouterTest, PartitionAsGivenByKeyOrInTurn) {
   record.timestamp_ms = -5;
   EXPECT_EQ(router.Route(record, 9).timestamp_ms, -5);
   record.timestamp_ms = INT64_MIN;
-  EXPECT_FALSE(router.Check(record, 9).ok());
+  EXPECT_FALSE(router.Check(record, 9, kChosen).ok());
 }
 
 TEST(OutputRouterTest, TimesThatTheTopicsBrokersWouldRefuse) {
@@ -219,24 +222,43 @@ TEST(OutputRouterTest, TimesThatTheTopicsBrokersWouldRefuse) {
   OutputRouter ahead(&options);
   protocol::OutputRecord record;
   record.timestamp_ms = 1100;
-  EXPECT_TRUE(ahead.Check(record, 1000).ok());
+  EXPECT_TRUE(ahead.Check(record, 1000, kChosen).ok());
   record.timestamp_ms = 1101;
-  const absl::Status refused = ahead.Check(record, 1000);
+  const absl::Status refused = ahead.Check(record, 1000, kChosen);
   EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
   EXPECT_NE(refused.message().find("101 ms ahead of the clock; its topic takes at most 100"), absl::string_view::npos);
   record.timestamp_ms = -1'000'000;
-  EXPECT_TRUE(ahead.Check(record, 1000).ok());
+  EXPECT_TRUE(ahead.Check(record, 1000, kChosen).ok());
   record.timestamp_ms.reset();
-  EXPECT_TRUE(ahead.Check(record, 1000).ok());
+  EXPECT_TRUE(ahead.Check(record, 1000, kChosen).ok());
 
   options.output_timestamps = {{.ahead_ms = {}, .behind_ms = 50}};
   OutputRouter behind(&options);
   record.timestamp_ms = 950;
-  EXPECT_TRUE(behind.Check(record, 1000).ok());
+  EXPECT_TRUE(behind.Check(record, 1000, kChosen).ok());
   record.timestamp_ms = 949;
-  EXPECT_FALSE(behind.Check(record, 1000).ok());
+  EXPECT_FALSE(behind.Check(record, 1000, kChosen).ok());
   record.timestamp_ms = 1'000'000;
-  EXPECT_TRUE(behind.Check(record, 1000).ok());
+  EXPECT_TRUE(behind.Check(record, 1000, kChosen).ok());
+}
+
+TEST(OutputRouterTest, ATimeThatNobodyChoseAndTheTopicRefusesBecomesTheTimeOfNow) {
+  EngineOptions options = testing::EngineDriver::Options();
+  options.output_timestamps = {{.ahead_ms = 100, .behind_ms = 50}};
+  OutputRouter router(&options);
+  const auto of_item = [](int64_t time) { return time == 5000 || time == 3 || time == INT64_MIN; };
+  protocol::OutputRecord record;
+  for (const int64_t time : {5000, 3}) {
+    record.timestamp_ms = time;
+    EXPECT_TRUE(router.Check(record, 1000, of_item).ok());
+    EXPECT_EQ(router.Route(record, 1000).timestamp_ms, 1000);
+  }
+  record.timestamp_ms = 5001;
+  EXPECT_FALSE(router.Check(record, 1000, of_item).ok());
+  record.timestamp_ms = INT64_MIN;  // no topic takes it
+  EXPECT_FALSE(router.Check(record, 1000, of_item).ok());
+  record.timestamp_ms = 1100;
+  EXPECT_EQ(router.Route(record, 1000).timestamp_ms, 1100);
 }
 
 TEST(RecordQueueTest, KeepsOrderAndPositions) {

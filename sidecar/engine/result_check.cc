@@ -59,8 +59,8 @@ std::optional<ProtocolFault> CheckFrame(const EngineOptions& options, const Batc
   return std::nullopt;
 }
 
-absl::Status CheckLimits(const EngineOptions& options, const OutputRouter& router, const protocol::Result& result,
-                         int64_t wall_ms) {
+absl::Status CheckLimits(const EngineOptions& options, const OutputRouter& router, const Batch& batch,
+                         const protocol::Result& result, int64_t wall_ms) {
   for (const auto& [store, ops] : result.ops) {
     const int64_t most = StoreMaxBytes(options, store);
     for (const protocol::StateOp& op : ops) {
@@ -79,8 +79,12 @@ absl::Status CheckLimits(const EngineOptions& options, const OutputRouter& route
                                              "' is not within ", options.min_timestamp_ms, " and ",
                                              options.max_timestamp_ms));
   }
+  const auto of_item = [&batch](int64_t time) {
+    return std::any_of(batch.items.begin(), batch.items.end(),
+                       [time](const Item& item) { return item.record.timestamp_ms == time; });
+  };
   for (const protocol::OutputRecord& output : result.outputs) {
-    absl::Status fits = router.Check(output, wall_ms);
+    absl::Status fits = router.Check(output, wall_ms, of_item);
     if (!fits.ok()) return fits;
   }
   return absl::OkStatus();

@@ -20,8 +20,8 @@ struct ProtocolFault {
 std::optional<ProtocolFault> CheckFrame(const EngineOptions& options, const Batch& batch,
                                         const protocol::Result& result);
 // Values and outputs beyond the limits of WELCOME: the handler's fault, not the worker's. OK if there are none.
-absl::Status CheckLimits(const EngineOptions& options, const OutputRouter& router, const protocol::Result& result,
-                         int64_t wall_ms);
+absl::Status CheckLimits(const EngineOptions& options, const OutputRouter& router, const Batch& batch,
+                         const protocol::Result& result, int64_t wall_ms);
 // The same for what GET and SCAN carry.
 std::optional<ProtocolFault> CheckOps(const EngineOptions& options, const protocol::StateOps& ops);
 std::optional<ProtocolFault> CheckStore(const EngineOptions& options, uint32_t store);

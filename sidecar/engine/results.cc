@@ -98,7 +98,7 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Result& result) {
   Mark(*task);
   ServeWaiting(worker);  // the worker has something to do (of other tasks) while this result is dealt with
   metrics_.batch_seconds->Observe(absl::ToDoubleSeconds(now_ - task->in_flight->sent));
-  const absl::Status limits = CheckLimits(options_, router_, result, clock_->WallMillis());
+  const absl::Status limits = CheckLimits(options_, router_, *task->in_flight, result, clock_->WallMillis());
   if (limits.ok() && !result.timers.empty() && HoldForTimers(*task, result, buffer_)) return;
   const std::unique_ptr<Batch> batch = std::move(task->in_flight);
   if (!limits.ok()) return OverLimits(*task, *batch, result.done, limits);

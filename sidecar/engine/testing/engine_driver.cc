@@ -168,7 +168,7 @@ void EngineDriver::Result(const SentBatch& batch, const Reply& reply) {
     if (emit.key) output.key = *emit.key;
     if (emit.value) output.value = *emit.value;
     output.partition = emit.partition;
-    output.timestamp_ms = 7;
+    output.timestamp_ms = emit.timestamp_ms;
     result.outputs.push_back(std::move(output));
   }
   Say(batch.worker, protocol::EncodeFrame(result));

@@ -36,6 +36,7 @@ struct Emit {
   MaybeBytes key;
   MaybeBytes value;
   std::optional<int32_t> partition = std::nullopt;
+  int64_t timestamp_ms = 7;
 };
 struct Reply {
   std::optional<uint32_t> done = std::nullopt;  // absent: all
