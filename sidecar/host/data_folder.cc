@@ -1,7 +1,6 @@
 #include "sidecar/host/data_folder.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "common/base/lock_file.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 
@@ -75,18 +75,19 @@ absl::StatusOr<std::unique_ptr<DataFolder>> DataFolder::Acquire(const std::strin
   if (lock < 0)
     return absl::FailedPreconditionError(
         StrCat(lock_path, ": ", std::strerror(errno), "; choose another folder with --data"));
-  if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
-    const int error = errno;
-    const std::string holder = ReadAll(lock_path);
+  const std::string holder = ReadAll(lock_path);
+  if (const absl::Status locked = LockFile(lock, HolderIn(holder)); !locked.ok()) {
     close(lock);
-    if (error != EWOULDBLOCK) return absl::FailedPreconditionError(StrCat(lock_path, ": ", std::strerror(error)));
+    if (!absl::IsUnavailable(locked)) {
+      return absl::FailedPreconditionError(StrCat(lock_path, ": ", std::string(locked.message())));
+    }
     return absl::FailedPreconditionError(StrCat("data folder ", path, " is held by ",
                                                 holder.empty() ? "another process" : holder,
                                                 "; end it, or choose another folder with --data"));
   }
   std::unique_ptr<DataFolder> folder(new DataFolder(fs::absolute(path).lexically_normal().string(), lock));
-  const std::string holder = StrCat(program, " (pid ", getpid(), ")");
-  if (ftruncate(lock, 0) != 0 || pwrite(lock, holder.data(), holder.size(), 0) != static_cast<ssize_t>(holder.size())) {
+  const std::string self = StrCat(program, " (pid ", getpid(), ")");
+  if (ftruncate(lock, 0) != 0 || pwrite(lock, self.data(), self.size(), 0) != static_cast<ssize_t>(self.size())) {
     return absl::ResourceExhaustedError(StrCat(lock_path, ": ", std::strerror(errno)));
   }
   const std::string instance_path = path + "/instance";

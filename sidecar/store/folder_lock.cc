@@ -1,7 +1,6 @@
 #include "sidecar/store/folder_lock.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "common/base/lock_file.h"
 #include "common/base/strings.h"
 
 namespace millstream::store {
@@ -25,12 +25,10 @@ absl::Status FromErrno(int error, const std::string& what) {
   return absl::UnavailableError(message);
 }
 
-std::string HolderOf(int fd) {
+pid_t HolderOf(int fd) {
   char text[32] = {};
   const ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
-  std::string pid(text, length > 0 ? static_cast<size_t>(length) : 0);
-  while (!pid.empty() && pid.back() == '\n') pid.pop_back();
-  return pid.empty() ? "another process" : StrCat("process ", pid);
+  return HolderIn({text, length > 0 ? static_cast<size_t>(length) : 0});
 }
 
 }  // namespace
@@ -44,10 +42,14 @@ absl::StatusOr<std::unique_ptr<FolderLock>> FolderLock::Take(const std::string& 
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return FromErrno(errno, StrCat("open ", path));
   std::unique_ptr<FolderLock> lock(new FolderLock(fd));
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return FromErrno(errno, StrCat("lock ", path));
-    return absl::FailedPreconditionError(
-        StrCat("folder ", folder, " is held by ", HolderOf(fd), ": stop it, or name another data folder"));
+  const pid_t holder = HolderOf(fd);
+  if (const absl::Status locked = LockFile(fd, holder); !locked.ok()) {
+    if (!absl::IsUnavailable(locked)) {
+      return absl::UnavailableError(StrCat("lock ", path, ": ", std::string(locked.message())));
+    }
+    return absl::FailedPreconditionError(StrCat("folder ", folder, " is held by ",
+                                                holder == 0 ? "another process" : StrCat("process ", holder),
+                                                ": stop it, or name another data folder"));
   }
   // The id is a courtesy for the message above; on a full disk the lock holds without it.
   const std::string pid = StrCat(getpid(), "\n");
