@@ -8,7 +8,7 @@ set -euo pipefail
 . tools/dev/python.sh
 if [[ ${1:-} == kafka ]]; then
   shift
-  need_packages build test kafka bench
+  need_packages build test kafka streams
   build_programs millstream counting_worker kafka_load rdkafka_loop
   use_python
   MILLSTREAM_BUILD_DIR=$BUILD exec python bench/kafka/run.py "$@"

@@ -1,41 +1,16 @@
-"""Kafka Streams: bench/kafka/streams, compiled once and kept with its jars in the cache folder."""
+"""Kafka Streams: the program of bench/kafka/streams."""
 
-import hashlib
 import pathlib
 import re
 import shutil
-import subprocess
 
-import distribution
+import kafka_streams
 import machine
 from peers.peer import Peer
 
-SOURCE = pathlib.Path(__file__).resolve().parents[1] / "streams"
+SOURCE = pathlib.Path(__file__).resolve().parents[1] / "streams" / "StreamsPeer.java"
 GUARANTEES = {"ExactlyOnce": "exactly_once_v2", "AtLeastOnce": "at_least_once"}
 HEAP_MB = 1024
-
-
-def home():
-    """The folder with jars and class; made on first use (80 MB from Maven Central)."""
-    if not shutil.which("java"):
-        raise distribution.Unavailable("no java found; `./dev bench kafka` installs it (tools/packages)")
-    version = subprocess.run(["java", "-version"], capture_output=True, check=False).stderr
-    key = hashlib.sha256((SOURCE / "pom.xml").read_bytes() + (SOURCE / "StreamsPeer.java").read_bytes() + version).hexdigest()[:12]
-    folder = distribution.CACHE / f"streams-{key}"
-    if (folder / ".complete").exists():
-        return folder
-    with distribution.locked(distribution.CACHE / f"streams-{key}.lock"):
-        if not (folder / ".complete").exists():
-            for program in ("mvn", "javac"):
-                if not shutil.which(program):
-                    raise distribution.Unavailable(f"no {program} found; `./dev bench kafka` installs it (tools/packages)")
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            distribution.call(["mvn", "-q", "-B", "-f", SOURCE / "pom.xml", distribution.COPY_DEPENDENCIES, f"-DoutputDirectory={folder / 'libs'}"],
-                              "mvn: fetching Kafka Streams")
-            distribution.call(["javac", "-cp", f"{folder}/libs/*", "-d", folder / "classes", SOURCE / "StreamsPeer.java"], "javac")
-            (folder / ".complete").touch()
-    return folder
 
 
 class Streams(Peer):
@@ -47,10 +22,9 @@ class Streams(Peer):
         self.label = f"Kafka Streams, {threads} thread{'s' if threads > 1 else ''}"
 
     def prepare(self):
-        home()
+        kafka_streams.classpath(SOURCE)
 
     def start(self, job):
-        folder = home()
         properties = {"application.id": job.name, "bootstrap.servers": job.kafka, "processing.guarantee": GUARANTEES[job.guarantee],
                       "num.stream.threads": self.threads, "state.dir": job.folder / "state", "statestore.cache.max.bytes": 0,
                       "replication.factor": 1, "auto.offset.reset": "earliest", "group.instance.id": f"{job.name}-0"}
@@ -58,7 +32,7 @@ class Streams(Peer):
             properties["producer.linger.ms"] = 0
         log = job.folder / "streams.log"
         log.unlink(missing_ok=True)  # what restored() reads is about this start
-        process = machine.Process(["java", f"-Xmx{HEAP_MB}m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", f"{folder}/libs/*:{folder}/classes",
+        process = machine.Process(["java", f"-Xmx{HEAP_MB}m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", kafka_streams.classpath(SOURCE),
                                 "StreamsPeer", job.task, job.input, job.output, *(f"{name}={value}" for name, value in properties.items())],
                                   log)
         process.record_bytes = job.record_bytes

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# against real Kafka brokers: the test bed itself, the log and group contracts, faults, a tiny bench (tests/testbed/kafka, tests/kafka, bench/kafka)
+# against real Kafka brokers: the test bed itself, the log and group contracts, faults, windows beside Kafka Streams, a tiny bench (tests/testbed/kafka, tests/kafka, bench/kafka)
 . "$(dirname "${BASH_SOURCE[0]}")/../part.sh"
-need_packages build test kafka
+need_packages build test kafka streams data
 build_programs
 use_python
 python tests/testbed/kafka/command.py prepare
+python -c 'import sys; sys.path.insert(0, "tests/testbed/kafka"); import kafka_streams; kafka_streams.libraries()'
+python examples/flights/data.py >/dev/null
 
 # Most of these tests wait for something most of the time (timeouts, failovers): four lanes, each with brokers of its own. What a lane
 # prints is shown when it is done.
@@ -26,7 +28,7 @@ contracts() {
   python tools/dev/junit.py ctest "$SCRATCH/ctest.xml" "$MS_RESULTS"
 }
 
-brokers=(tests/kafka/test_brokers_lost.py tests/kafka/test_seeds.py)
+brokers=(tests/kafka/test_brokers_lost.py tests/kafka/test_seeds.py tests/kafka/test_streams_windows.py)
 transactions=(tests/kafka/test_crash_points.py tests/kafka/test_commit_reply.py)
 security=(tests/kafka/test_access.py tests/kafka/test_tools.py)
 short() { run_pytest -m "not long" "$@"; }
