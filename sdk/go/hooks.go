@@ -56,25 +56,11 @@ func (a *App) OnFinalize(hook func(ctx *Context) error) { a.hooks.finalize = hoo
 // committed: at most once for each, and never if the sidecar dies in between. For side effects that may be left out.
 func (a *App) OnCommitted(hook func(task int32)) { a.hooks.committed = hook }
 
-// A Gathered is what a program gathers over the records of a task, for OnFinalize to send. Declare it once:
-//
-//	var clicks = millstream.NewGathered(func() map[string]int { return map[string]int{} })
-//
-//	millstream.On(app, "clicks", millstream.String, millstream.Bytes, func(ctx *millstream.Context, click record) error {
-//		clicks.Change(ctx, func(pages *map[string]int) { (*pages)[click.Key]++ })
-//		return nil
-//	})
-//	app.OnFinalize(func(ctx *millstream.Context) error {
-//		for page, n := range clicks.Take(ctx) {
-//			if err := totals.Emit(ctx, page, n); err != nil {
-//				return err
-//			}
-//		}
-//		return nil
-//	})
+// A Gathered is what a program gathers over the records of a task, for OnFinalize to send. Declare it once, next to the
+// handlers; it is safe for use by all of them.
 //
 // Each task has its own. It is forgotten when the sidecar takes back what it is made of: a transaction was aborted, or the
-// task went elsewhere. Safe for use by all handlers.
+// task went elsewhere.
 type Gathered[T any] struct {
 	initial func() T
 }
@@ -89,7 +75,8 @@ type taskMemory struct {
 }
 
 // Change changes what the task has gathered once the record counts: a record whose handler fails has changed nothing. The
-// function is called after the record's batch, before the next one of the task.
+// function is called after the record's batch, before the next one of the task. Of the record keep clones (strings.Clone):
+// its strings hold on to the memory of the whole batch.
 func (g *Gathered[T]) Change(ctx *Context, change func(gathered *T)) {
 	memory := ctx.batch.memory
 	ctx.batch.deferred = append(ctx.batch.deferred, func() { change(g.of(memory)) })

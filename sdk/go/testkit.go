@@ -46,6 +46,8 @@ type TestSetup struct {
 	Joins, Lookups  []string
 	Windows         []TestWindows
 	Sessions        []TestSessions
+	// TTL by store: keys are forgotten so long after their last write, by event time.
+	TTL map[string]time.Duration
 	// Timers is `timers: {}`.
 	Timers bool
 	// Lateness by input: how far event time stays behind its records.

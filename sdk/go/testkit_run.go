@@ -59,7 +59,7 @@ func (k *TestKit) callHook(name string, hook func(ctx *Context) error) error {
 	k.seq++
 	frame := hookFrame(&k.schema.shape)
 	frame.seq, frame.task = k.seq, k.Task
-	_, failed, err := k.runFrame(frame, hook, nil)
+	_, failed, err := k.runFrame(frame, hook, nil, k.writeTime)
 	if err == nil && failed != nil {
 		k.memory = &taskMemory{} // the transaction is aborted
 		return k.failed(failed, name, -1)
@@ -70,7 +70,11 @@ func (k *TestKit) callHook(name string, hook func(ctx *Context) error) error {
 // handle handles records as one batch, or as few as their RESULTs allow.
 func (k *TestKit) handle(records []kitRecord) error {
 	for len(records) > 0 {
-		done, failed, err := k.runRecords(records)
+		batch := records
+		if k.time.forgets { // a batch ends before a record for which a key is forgotten
+			batch = records[:1]
+		}
+		done, failed, err := k.runRecords(batch)
 		if err != nil {
 			return err
 		}
@@ -115,7 +119,15 @@ func (k *TestKit) runRecords(records []kitRecord) (int, *FailedRecord, error) {
 	done, failed := 0, (*FailedRecord)(nil)
 	if len(sent) > 0 {
 		var err error
-		if done, failed, err = k.runBatch(&b, nil); err != nil {
+		last := func(done int, key string) int64 {
+			for n := done - 1; n >= 0; n-- {
+				if record := records[sent[n]]; string(record.key) == key {
+					return record.timestamp
+				}
+			}
+			return records[sent[max(done, 1)-1]].timestamp
+		}
+		if done, failed, err = k.runBatch(&b, nil, last); err != nil {
 			return 0, nil, err
 		}
 	}
@@ -191,15 +203,26 @@ func (b *kitBatch) addDue(due kitDue, known bool) {
 	b.count++
 }
 
+// A writeTime is the time of what the first `done` items of a batch wrote for a key: of its last record.
+type writeTime func(done int, key string) int64
+
+// writeTime is that of what is no record.
+func (k *TestKit) writeTime(int, string) int64 {
+	if now, known := k.StreamTime(); known {
+		return now
+	}
+	return k.Now
+}
+
 // runBatch sends a batch; `due` are its items, if they are not records.
-func (k *TestKit) runBatch(b *kitBatch, due []kitDue) (int, *FailedRecord, error) {
+func (k *TestKit) runBatch(b *kitBatch, due []kitDue, written writeTime) (int, *FailedRecord, error) {
 	r := &frameReader{rest: k.payload(b)}
 	_, fields := readHead(r)
 	frame := readBatch(r, fields, &k.schema.shape)
 	if err := r.end(); err != nil {
 		return 0, nil, err
 	}
-	return k.runFrame(frame, nil, due)
+	return k.runFrame(frame, nil, due, written)
 }
 
 // payload is the BATCH without its length.
@@ -244,7 +267,7 @@ func (k *TestKit) appendState(out []byte, keys [][]byte) []byte {
 }
 
 // runFrame runs a batch, or a hook; `due` are its items, if they are not records.
-func (k *TestKit) runFrame(frame batchFrame, hook func(ctx *Context) error, due []kitDue) (int, *FailedRecord, error) {
+func (k *TestKit) runFrame(frame batchFrame, hook func(ctx *Context) error, due []kitDue, written writeTime) (int, *FailedRecord, error) {
 	told := &kitLink{kit: k, scratch: make([]map[string][]byte, len(k.rows))}
 	b := newBatchRun(context.Background(), k.schema, told, slog.Default(), frame, k.memory)
 	b.hook = hook
@@ -252,7 +275,7 @@ func (k *TestKit) runFrame(frame batchFrame, hook func(ctx *Context) error, due 
 	if err != nil {
 		return 0, nil, err
 	}
-	done, failed, err := k.apply(result[lengthBytes:], due)
+	done, failed, err := k.apply(result[lengthBytes:], due, written)
 	if err == nil {
 		err = b.runDeferred()
 	}
@@ -260,7 +283,7 @@ func (k *TestKit) runFrame(frame batchFrame, hook func(ctx *Context) error, due 
 }
 
 // apply reads a RESULT as a sidecar would.
-func (k *TestKit) apply(payload []byte, due []kitDue) (int, *FailedRecord, error) {
+func (k *TestKit) apply(payload []byte, due []kitDue, written writeTime) (int, *FailedRecord, error) {
 	r := &frameReader{rest: payload}
 	_, fields := readHead(r)
 	r.uint64("seq")
@@ -273,7 +296,8 @@ func (k *TestKit) apply(payload []byte, due []kitDue) (int, *FailedRecord, error
 		failed = readFailure(r)
 	}
 	for stores := r.mapSize("ops"); stores > 0; stores-- {
-		rows := k.rows[r.uint32("store")]
+		store := r.uint32("store")
+		rows := k.rows[store]
 		for ops := r.list("ops"); ops > 0; ops-- {
 			r.fields("op", 2)
 			key := r.text("key")
@@ -281,6 +305,7 @@ func (k *TestKit) apply(payload []byte, due []kitDue) (int, *FailedRecord, error
 				delete(rows, key)
 			} else {
 				rows[key] = value
+				k.time.written[store][key] = written(done, key)
 			}
 		}
 	}

@@ -86,6 +86,7 @@ type timeRule struct {
 	length, advance int64 // the size of a window; the gap of a session
 	grace           int64
 	retention       int64
+	ttl             int64 // of a plain store; 0: none
 	final           bool
 }
 
@@ -112,7 +113,11 @@ func (r *timeRule) expires(of bounds) int64 {
 func (s *TestSetup) rules() ([]timeRule, error) {
 	var rules []timeRule
 	for _, name := range s.Stores {
-		rules = append(rules, timeRule{name: name})
+		ttl := s.TTL[name].Milliseconds()
+		if ttl < 0 {
+			return nil, &ConfigError{fmt.Sprintf("store %q has a TTL below 0", name)}
+		}
+		rules = append(rules, timeRule{name: name, ttl: ttl})
 	}
 	for _, w := range s.Windows {
 		size, advance, grace := w.Size.Milliseconds(), w.Advance.Milliseconds(), w.Grace.Milliseconds()
@@ -123,14 +128,14 @@ func (s *TestSetup) rules() ([]timeRule, error) {
 			return nil, &ConfigError{fmt.Sprintf("windows %q need a Size above 0, an Advance of at most that, and no negative times", w.Name)}
 		}
 		retention := max(w.Retention.Milliseconds(), size+grace)
-		rules = append(rules, timeRule{w.Name, windowTable, size, advance, grace, retention, w.Final})
+		rules = append(rules, timeRule{w.Name, windowTable, size, advance, grace, retention, 0, w.Final})
 	}
 	for _, w := range s.Sessions {
 		gap, grace := w.Gap.Milliseconds(), w.Grace.Milliseconds()
 		if gap <= 0 || grace < 0 {
 			return nil, &ConfigError{fmt.Sprintf("sessions %q need a Gap above 0 and no negative times", w.Name)}
 		}
-		rules = append(rules, timeRule{w.Name, sessionTable, gap, 0, grace, max(w.Retention.Milliseconds(), gap+grace), false})
+		rules = append(rules, timeRule{w.Name, sessionTable, gap, 0, grace, max(w.Retention.Milliseconds(), gap+grace), 0, false})
 	}
 	return rules, nil
 }
@@ -166,9 +171,11 @@ type kitTime struct {
 	kit         *TestKit
 	rules       []timeRule // by the id of a store
 	processLate bool
+	forgets     bool // a store has a TTL
 	clock       streamClock
 	timers      map[keyedTimer]int64
-	told        []map[string]bool // by the id of a store: windows that were told at their end
+	told        []map[string]bool  // by the id of a store: windows that were told at their end
+	written     []map[string]int64 // by the id of a store: the time of the last write of each key
 }
 
 func (t *kitTime) init(kit *TestKit, rules []timeRule, setup TestSetup) {
@@ -176,8 +183,10 @@ func (t *kitTime) init(kit *TestKit, rules []timeRule, setup TestSetup) {
 	for _, input := range kit.schema.inputs {
 		t.clock.late = append(t.clock.late, setup.Lateness[input.name].Milliseconds())
 	}
-	for range rules {
+	for _, rule := range rules {
+		t.forgets = t.forgets || rule.ttl > 0
 		t.told = append(t.told, map[string]bool{})
+		t.written = append(t.written, map[string]int64{})
 	}
 }
 
@@ -365,7 +374,7 @@ func (k *TestKit) handleDue() error {
 		for _, item := range due {
 			b.addDue(item, !k.noState)
 		}
-		done, failed, err := k.runBatch(&b, due)
+		done, failed, err := k.runBatch(&b, due, k.writeTime)
 		if err != nil {
 			return err
 		}
@@ -428,19 +437,25 @@ func (t *kitTime) setTimer(r *frameReader) {
 	}
 }
 
-// sweep deletes what has outlived its retention.
+// sweep deletes what has outlived its retention, or the TTL of its store.
 func (t *kitTime) sweep() {
 	for table := range t.rules {
-		rule := &t.rules[table]
-		if rule.kind == plainTable || !t.clock.known {
-			continue
-		}
 		for row := range t.kit.rows[table] {
-			of, _ := t.split(table, row)
-			if rule.expires(of) <= t.clock.now && (!rule.final || t.told[table][row]) {
+			if t.clock.known && t.isOver(table, row) {
 				delete(t.kit.rows[table], row)
 				delete(t.told[table], row)
+				delete(t.written[table], row)
 			}
 		}
 	}
+}
+
+func (t *kitTime) isOver(table int, row string) bool {
+	rule := &t.rules[table]
+	if rule.kind == plainTable {
+		at, known := t.written[table][row]
+		return rule.ttl > 0 && known && at+rule.ttl <= t.clock.now
+	}
+	of, _ := t.split(table, row)
+	return rule.expires(of) <= t.clock.now && (!rule.final || t.told[table][row])
 }

@@ -379,6 +379,36 @@ func TestTimersThatAreOvertaken(t *testing.T) {
 	}
 }
 
+func TestKeysAreForgottenAfterTheirTTL(t *testing.T) {
+	seen := []int64{}
+	app := textApp(func(ctx *Context, r Record[string, string]) error {
+		if r.Value == "tick" {
+			return nil
+		}
+		n, _, err := testCounts.Get(ctx)
+		if err != nil {
+			return err
+		}
+		seen = append(seen, n)
+		return testCounts.Put(ctx, n+1)
+	})
+	kit := kitOf(t, app, TestSetup{Stores: []string{"counts"}, TTL: map[string]time.Duration{"counts": 10 * ms}})
+	if err := SetState(kit, testCounts, "b", 5); err != nil { // prepared: it stays
+		t.Fatal(err)
+	}
+	feed(t, kit, at(1), TestRecord{Key: "other", Value: "tick", Timestamp: 8})
+	feed(t, kit, at(9))
+	feed(t, kit, TestRecord{Key: "other", Value: "tick", Timestamp: 18})
+	feed(t, kit, at(5), TestRecord{Key: "other", Value: "tick", Timestamp: 15})
+	feed(t, kit, at(18), TestRecord{Key: "other", Value: "tick", Timestamp: 28}, at(28))
+	if !reflect.DeepEqual(seen, []int64{0, 1, 2, 0, 0}) {
+		t.Fatal(seen)
+	}
+	if n, _, _ := StateOf(kit, testCounts, "b"); n != 5 {
+		t.Fatal(n)
+	}
+}
+
 func TestWhatTheManifestLacksIsNamed(t *testing.T) {
 	closes := countingWindows()
 	OnClose(closes, testMinutes, func(*Context, Closed[string, int64]) error { return nil })
