@@ -94,3 +94,8 @@ def minimal():
 @pytest.fixture
 def polyglot():
     return Example("polyglot")
+
+
+@pytest.fixture
+def attribution():
+    return Example("attribution")
