@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { App, OutputError, bytes, int, string, type Context, type Record } from "millstream";
+import { App, OutputError, bytes, int, string, type Context, type Record, type SessionStore } from "millstream";
 import { RecordFailed, TestKit, type TestRecord, type TestSetup } from "millstream/testing";
 
 const at = (timestamp: number, value = "x", key: string | null = "a"): TestRecord => ({ key, value, timestamp });
@@ -69,34 +69,34 @@ for (const prefetch of [true, false]) {
 
   test(`sessions grow and merge, ${how}`, async () => {
     const setup = { stores: [{ name: "visits", session: { gap: 10, retention: 10_000, grace: 100 } }], prefetch };
-    const handle = (visits: ReturnType<App["sessionStore"]>) => async (ctx: Context, record: Record<string, string>) => {
+    const handle = (visits: SessionStore<string, number>) => async (ctx: Context, record: Record<string, string>) => {
       if (record.value === "silent") return;
       const visit = visits.session(ctx)!;
-      const n = ((await visit.values()) as number[]).reduce((a, b) => a + b, 1);
+      const n = (await visit.values()).reduce((a, b) => a + b, 1);
       visit.set(n);
       assert.deepEqual(await visits.session(ctx)!.values(), [n]);
       assert.equal(await visit.get(), n);
       if (record.value === "forget") visit.delete();
     };
-    const of = (kit: TestKit, visits: ReturnType<App["sessionStore"]>): unknown[] => kit.windows(visits).map(({ start, end, value }) => [start, end, value]);
+    const of = (kit: TestKit, visits: SessionStore<string, number>): unknown[] => kit.windows(visits).map(({ start, end, value }) => [start, end, value]);
 
     const app = new App();
     const visits = app.sessionStore("visits", { key: string, value: int });
-    app.on("in", { key: string, value: string }, handle(visits as never));
+    app.on("in", { key: string, value: string }, handle(visits));
     const kit = new TestKit(app, setup);
     await kit.feed("in", at(0), at(8), at(30), at(31), at(60));
-    assert.deepEqual(of(kit, visits as never), [[0, 8, 2], [30, 31, 2], [60, 60, 1]]);
+    assert.deepEqual(of(kit, visits), [[0, 8, 2], [30, 31, 2], [60, 60, 1]]);
     await kit.feed("in", at(40, "silent"), at(19), at(19)); // 40 belongs to 30..31; 19 is too far from 8
-    assert.deepEqual(of(kit, visits as never), [[0, 8, 2], [19, 19, 2], [30, 40, 2], [60, 60, 1]]);
+    assert.deepEqual(of(kit, visits), [[0, 8, 2], [19, 19, 2], [30, 40, 2], [60, 60, 1]]);
     await kit.feed("in", at(10));
     await kit.feed("in", at(50));
-    assert.deepEqual(of(kit, visits as never), [[0, 19, 5], [30, 60, 4]]);
+    assert.deepEqual(of(kit, visits), [[0, 19, 5], [30, 60, 4]]);
     const { failure } = await failureOf(kit.feed("in", at(25, "silent")));
     assert.equal(failure.class, "Handler");
     assert.match(failure.message, /store "visits": the record connects 2 sessions with values.*merge: \(a, b\)/);
-    assert.deepEqual(of(kit, visits as never), [[0, 19, 5], [30, 60, 4]]);
+    assert.deepEqual(of(kit, visits), [[0, 19, 5], [30, 60, 4]]);
     await kit.feed("in", at(61, "forget"));
-    assert.deepEqual(of(kit, visits as never), [[0, 19, 5], [30, 61, undefined]]);
+    assert.deepEqual(of(kit, visits), [[0, 19, 5], [30, 61, undefined]]);
 
     const merging = new App();
     const merged = merging.sessionStore("visits", { key: string, value: int, merge: (a, b) => a * 10 + b });
@@ -107,7 +107,7 @@ for (const prefetch of [true, false]) {
     });
     const other = new TestKit(merging, setup);
     await other.feed("in", at(0, "1"), at(20, "2"), at(100, "silent"), at(10, "silent"), at(105, "7"));
-    assert.deepEqual(of(other, merged as never), [[0, 20, 12], [100, 105, 7]]);
+    assert.deepEqual(of(other, merged), [[0, 20, 12], [100, 105, 7]]);
   });
 }
 
