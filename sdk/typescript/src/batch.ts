@@ -39,8 +39,8 @@ export interface Slot {
   op: number;
 }
 
-/** By key of the batch: the rows of a windowed store, by start, or by start and end of a session. */
-type RowSlots = Map<Int | string, Slot>[];
+/** By key of the batch: the rows of a windowed store that are known, by rowId(). */
+type RowSlots = (Map<Int | string, Slot> | undefined)[];
 
 interface Op {
   store: number;
@@ -348,14 +348,20 @@ export class BatchRun {
   }
 
   /** The slot of a row of a key of the batch; `otherwise` is what is known of it if it is new. */
-  private rowOf(store: number, key: number, { start, end }: Bounds, otherwise: Buffer | null | undefined): Slot {
-    const id = (row: Bounds): Int | string => (this.schema.tables[store]!.kind === "Session" ? `${row.start} ${row.end}` : row.start);
-    const rows = (this.rows[store] ??= this.frame.keys.map((_, index) =>
-      new Map((this.frame.state[store]?.rows?.[index] ?? []).map((row) => [id(row), { value: prefetched(row.value), op: -1 }]))));
-    const wanted = id({ start, end });
-    let slot = rows[key]!.get(wanted);
-    if (slot === undefined) rows[key]!.set(wanted, (slot = { value: otherwise, op: -1 }));
+  private rowOf(store: number, key: number, bounds: Bounds, otherwise: Buffer | null | undefined): Slot {
+    const isSession = this.schema.tables[store]!.kind === "Session";
+    const rows = ((this.rows[store] ??= [])[key] ??= this.rowsThatCame(store, key, isSession));
+    const id = rowId(bounds, isSession);
+    let slot = rows.get(id);
+    if (slot === undefined) rows.set(id, (slot = { value: otherwise, op: -1 }));
     return slot;
+  }
+
+  private rowsThatCame(store: number, key: number, isSession: boolean): Map<Int | string, Slot> {
+    const slots = new Map<Int | string, Slot>();
+    const rows = this.frame.state[store]?.rows;
+    if (rows !== undefined) for (const row of rows[key]!) slots.set(rowId(row, isSession), { value: prefetched(row.value), op: -1 });
+    return slots;
   }
 
   /** Whether the item at hand has written a session. */
@@ -459,6 +465,11 @@ class Mark {
 }
 /** The beginning of a batch. */
 const BEGINNING = new Mark();
+
+/** What tells the rows of a key apart: a window's start, a session's bounds. */
+function rowId({ start, end }: Bounds, isSession: boolean): Int | string {
+  return isSession ? `${start} ${end}` : start;
+}
 
 function prefetched(value: Prefetched | undefined): Buffer | null | undefined {
   return value === NOT_PREFETCHED ? undefined : value;
