@@ -73,7 +73,7 @@ test("a record for the loop needs a key, and chooses no partition", async () => 
   const app = new App();
   const loop = app.output("loop", { key: string, value: string });
   app.on("loop", { key: string, value: string }, () => {});
-  app.on("in", { key: string, value: string }, (ctx, record) => loop.emit(ctx, record.value === "no key" ? null : "b", "x", { partition: 1 }));
+  app.on("in", { key: string, value: string }, (ctx, record) => (record.value === "no key" ? loop.emit(ctx, null, "x") : loop.emit(ctx, "b", "x", { partition: 1 })));
   const kit = new TestKit(app, { outputs: ["loop"] });
   const noKey = await failureOf(kit.feed("in", { key: "a", value: "no key" }));
   assert.deepEqual([noKey.failure.class, noKey.failure.retriable], ["Output", false]);
