@@ -434,3 +434,54 @@ func TestFramesThatAreCutAnywhere(t *testing.T) {
 		}
 	}
 }
+
+// noLink knows nothing.
+type noLink struct{}
+
+func (noLink) get(_ *batchRun, _ int, keys [][]byte) ([][]byte, error) {
+	return make([][]byte, len(keys)), nil
+}
+func (noLink) scan(*batchRun, *scanRequest) ([]rawRow, []byte, error) { return nil, nil, nil }
+func (noLink) extend(*batchRun, int) error                            { return nil }
+
+// Whatever it is then: no panic, neither when it is read nor when handlers look at it.
+func TestFramesWithAWrongByte(t *testing.T) {
+	windows, sessions := NewWindowStore("s0", Bytes, Bytes), NewSessionStore("s1", Bytes, Bytes)
+	for name, frame := range goldenFrames(t) {
+		if frame.Message == nil || frame.Direction == "W->S" || frame.Message["kind"] != "BATCH" {
+			continue
+		}
+		s := goldenSchema(frame.Time)
+		for at := range s.inputs {
+			s.inputs[at].handler = &handler{run: func(ctx *Context) error {
+				if !frame.Time {
+					return nil
+				}
+				for _, window := range windows.Windows(ctx) {
+					if _, _, err := windows.Get(ctx, window); err != nil {
+						return err
+					}
+				}
+				_, err := sessions.Values(ctx)
+				return err
+			}}
+		}
+		payload := payloadOf(t, frame)
+		for at := range payload {
+			for _, flip := range []byte{0x01, 0x10, 0x80, 0xff} {
+				wrong := bytes.Clone(payload)
+				wrong[at] ^= flip
+				r := &frameReader{rest: wrong}
+				_, fields := readHead(r)
+				batch := readBatch(r, fields, &s.shape)
+				if r.end() != nil {
+					continue
+				}
+				result, err := newBatchRun(t.Context(), s, noLink{}, quiet(), batch, &taskMemory{}).run()
+				if err != nil || bytes.Contains(result, []byte("panic")) {
+					t.Fatalf("%s with byte %d as %02x: %v %q", name, at, wrong[at], err, result)
+				}
+			}
+		}
+	}
+}

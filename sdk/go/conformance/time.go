@@ -80,16 +80,8 @@ func doTime(ctx *millstream.Context, own []byte, words []string) (bool, error) {
 	switch words[0] {
 	case "windows", "count_windows", "set_windows", "delete_windows":
 		return true, eachWindow(ctx, own, words)
-	case "window":
-		start, err := strconv.ParseInt(words[2], 10, 64)
-		if err != nil {
-			return true, err
-		}
-		value, found, err := windows[words[1]].Get(ctx, millstream.Window{Start: start})
-		if err != nil {
-			return true, err
-		}
-		return true, show(ctx, own, value, found)
+	case "window", "set_window":
+		return true, oneWindow(ctx, own, words)
 	case "session":
 		return true, showSession(ctx, own, sessions[words[1]])
 	case "set_session":
@@ -106,6 +98,23 @@ func doTime(ctx *millstream.Context, own []byte, words []string) (bool, error) {
 		return true, emit(ctx, "out", nil, text, millstream.EmitOptions{})
 	}
 	return false, nil
+}
+
+// oneWindow does `window STORE START` and `set_window STORE START VALUE`.
+func oneWindow(ctx *millstream.Context, own []byte, words []string) error {
+	start, err := strconv.ParseInt(words[2], 10, 64)
+	if err != nil {
+		return err
+	}
+	store, window := windows[words[1]], millstream.Window{Start: start}
+	if words[0] == "set_window" {
+		return store.Put(ctx, window, word(words[3]))
+	}
+	value, found, err := store.Get(ctx, window)
+	if err != nil {
+		return err
+	}
+	return show(ctx, own, value, found)
 }
 
 func eachWindow(ctx *millstream.Context, own []byte, words []string) error {
