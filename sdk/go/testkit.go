@@ -101,6 +101,9 @@ type FailedRecord struct {
 }
 
 func (f FailedRecord) Error() string {
+	if f.Offset < 0 {
+		return fmt.Sprintf("%s failure of %q: %s", f.Class, f.Input, f.Reason)
+	}
 	return fmt.Sprintf("%s failure of %q offset %d: %s", f.Class, f.Input, f.Offset, f.Reason)
 }
 
