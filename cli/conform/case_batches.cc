@@ -50,7 +50,7 @@ absl::Status CaseRun::SendBatch(const Json& argument) {
   }
   int64_t offset = 0;
   for (const Flight& earlier : flights_) offset += static_cast<int64_t>(earlier.records.size());
-  MS_ASSIGN_OR_RETURN(flight.records, ReadRecords(records, inputs_, &offset));
+  MS_ASSIGN_OR_RETURN(flight.records, ReadRecords(records, inputs_, shapes_, &offset));
   if (flight.seq == 0) flight.seq = next_seq_;
   flights_.push_back(std::move(flight));
   return SendFlight(flights_.back());
@@ -65,7 +65,7 @@ absl::Status CaseRun::SendFlight(Flight& flight) {
   for (size_t id = 0; id < stores_.size(); ++id) {
     if (welcome_["stores"][id].value("prefetched", true)) prefetched.push_back(id);
   }
-  return SendBytes(BatchFrame(flight, model_, stores_, prefetched));
+  return SendBytes(BatchFrame(flight, model_, stores_, shapes_, prefetched));
 }
 
 absl::Status CaseRun::AwaitResult(const Json& argument) {
@@ -87,15 +87,17 @@ absl::Status CaseRun::AwaitResult(const Json& argument) {
   const Json done = argument.contains("done") ? argument["done"] : Json(all);
   Append(Differences(done, awaited->done, "done", false), &lines);
   Append(Differences(argument.value("failure", Json()), awaited->failure, "failure", false), &lines);
-  MS_ASSIGN_OR_RETURN(const Json state, ReadExpectedState(argument.value("state", Json::object())));
+  MS_ASSIGN_OR_RETURN(const Json state, ReadExpectedState(argument.value("state", Json::object()), shapes_));
   Append(Differences(state, awaited->state, "state", true), &lines);
+  MS_ASSIGN_OR_RETURN(const Json timers, ReadExpectedTimers(argument.value("timers", Json::array())));
+  Append(Differences(timers, awaited->timers, "timers", true), &lines);
   if (argument.contains("outputCount")) {
     Append(Differences(argument["outputCount"], awaited->outputs.size(), "number of outputs", false), &lines);
   } else {
     MS_ASSIGN_OR_RETURN(const Json outputs, ReadExpectedOutputs(argument.value("outputs", Json::array())));
     Append(Differences(outputs, awaited->outputs, "outputs", true), &lines);
   }
-  static const std::set<std::string> kFields = {"seq", "done", "failure", "state", "outputs", "outputCount"};
+  static const std::set<std::string> kFields = {"seq", "done", "failure", "state", "outputs", "outputCount", "timers"};
   for (const auto& [field, value] : argument.items()) {
     if (!kFields.contains(field)) lines.push_back(StrCat("result has no field ", field));
   }
@@ -115,7 +117,18 @@ absl::Status CaseRun::TakeResult(Flight& flight, const protocol::Result& result)
     if (store >= stores_.size())
       return Fails(StrCat("RESULT writes to store ", store, ", which WELCOME does not list"));
     Json& rows = flight.state[stores_[store]];
-    for (const protocol::StateOp& op : ops) rows[ShowBytes(op.key).get<std::string>()] = ShowMaybeBytes(op.value);
+    const StoreShape& shape = ShapeOf(shapes_, store);
+    for (const protocol::StateOp& op : ops) {
+      if (!IsRow(shape, op.key))
+        return Fails(StrCat("RESULT writes ", ShowJson(ShowRow(shape, op.key)), " to store ", stores_[store],
+                            ", which is no row of it"));
+      rows[ShowRow(shape, op.key).get<std::string>()] = ShowMaybeBytes(op.value);
+    }
+  }
+  for (const protocol::TimerOp& timer : result.timers) {
+    if (!welcome_.value("timers", false)) return Fails("RESULT has timers, and WELCOME said that there are none");
+    flight.timers.push_back({ShowBytes(timer.key), timer.clock == protocol::TimerClock::kWallClock ? "wall" : "event",
+                             ShowBytes(timer.name), timer.time_ms ? Json(*timer.time_ms) : Json()});
   }
   for (const protocol::OutputRecord& output : result.outputs) {
     if (output.output >= outputs_.size())
@@ -128,6 +141,7 @@ absl::Status CaseRun::TakeResult(Flight& flight, const protocol::Result& result)
                               {"partition", output.partition ? Json(*output.partition) : Json()}});
   }
   model_.Apply(result);
+  JoinSessions(shapes_, result.done, &flight, &model_);
   flight.done += result.done;
   flight.idle_results = result.done == 0 ? flight.idle_results + 1 : 0;
   if (result.failure.has_value()) {

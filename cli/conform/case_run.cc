@@ -24,6 +24,12 @@ const char kStandardWelcome[] = R"({
   "limits": {"frame": 16777216, "deadline_ms": 60000, "min_timestamp": 0, "max_timestamp": 253402300799999}
 })";
 
+std::string Joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) StrAppend(&text, text.empty() ? "" : ",", name);
+  return text;
+}
+
 std::vector<std::string> NamesIn(const Json& list) {
   std::vector<std::string> names;
   for (const Json& entry : list) names.push_back(entry.value("name", std::string()));
@@ -58,8 +64,9 @@ CaseRun::CaseRun(const Case& what, const CaseOptions& options)
       inputs_(NamesIn(welcome_["inputs"])),
       outputs_(NamesIn(welcome_["outputs"])),
       stores_(NamesIn(welcome_["stores"])),
+      shapes_(ShapesIn(welcome_)),
       model_(stores_.size(), what.page),
-      program_(options.command) {}
+      program_(options.command, {StrCat("CONFORMANCE_NEEDS=", Joined(what.needs))}) {}
 
 CaseResult CaseRun::Run() {
   const absl::Duration started = SystemClock().Monotonic();
@@ -70,7 +77,7 @@ CaseResult CaseRun::Run() {
       const size_t id = StoreId(store);
       if (id == kNone) return Fails(StrCat("data: there is no store ", store));
       for (const auto& [key, value] : rows.items()) {
-        MS_ASSIGN_OR_RETURN(const std::string raw_key, ReadBytes(key));
+        MS_ASSIGN_OR_RETURN(const std::string raw_key, ReadRow(ShapeOf(shapes_, id), key));
         MS_ASSIGN_OR_RETURN(const std::string raw_value, ReadBytes(value));
         model_.Put(id, raw_key, raw_value);
       }
@@ -274,7 +281,14 @@ absl::Status CaseRun::AnswerRead(const WorkerFrame& frame) {
 absl::Status CaseRun::Expect(const Json& pattern) {
   const std::string kind = pattern.value("kind", std::string());
   MS_ASSIGN_OR_RETURN(WorkerFrame frame, Next(kind, options_.timeout));
-  MS_RETURN_IF_ERROR(Fails(Differences(pattern, MessageOf(frame), kind, false)));
+  Json message = MessageOf(frame);
+  // Row keys of windowed stores are written as in `data`.
+  const auto* get = std::get_if<protocol::Get>(&frame.message);
+  if (get != nullptr && ShapeOf(shapes_, get->store).windowed()) {
+    message["keys"] = Json::array();
+    for (const std::string_view key : get->keys) message["keys"].push_back(ShowRow(ShapeOf(shapes_, get->store), key));
+  }
+  MS_RETURN_IF_ERROR(Fails(Differences(pattern, message, kind, false)));
   if (const auto* result = std::get_if<protocol::Result>(&frame.message)) FindFlight(result->seq)->ended = true;
   if (kind == "GET" || kind == "SCAN") read_ = std::move(frame);
   return absl::OkStatus();

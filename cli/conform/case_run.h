@@ -16,6 +16,7 @@
 #include "cli/conform/conform_case.h"
 #include "cli/conform/flight.h"
 #include "cli/conform/store_model.h"
+#include "cli/conform/window_rows.h"
 #include "cli/conform/worker_link.h"
 #include "cli/conform/worker_program.h"
 #include "sidecar/protocol/codec.h"
@@ -91,6 +92,7 @@ class CaseRun {
   const CaseOptions& options_;
   Json welcome_;
   std::vector<std::string> inputs_, outputs_, stores_;
+  std::vector<StoreShape> shapes_;  // of the stores, by their ids
   StoreModel model_;
   std::unique_ptr<WorkerDoor> door_;
   WorkerProgram program_;

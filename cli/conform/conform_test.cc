@@ -10,6 +10,7 @@
 #include "cli/conform/notation.h"
 #include "cli/conform/store_model.h"
 #include "cli/conform/suite.h"
+#include "cli/conform/window_rows.h"
 #include "common/base/strings.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -77,6 +78,53 @@ TEST(MatchTest, Conditions) {
   EXPECT_THAT(Compare(R"({"oneOf": [1, 2]})", "3"), SizeIs(1));
   EXPECT_THAT(Compare(R"({"oneOf": [1, 2]})", "2"), IsEmpty());
   EXPECT_THAT(Compare(R"({"any": true})", "null"), IsEmpty());
+}
+
+StoreShape Windows() { return {"minutes", StoreShape::Type::kWindow, 60'000, 20'000}; }
+StoreShape Sessions() { return {"visits", StoreShape::Type::kSession}; }
+
+TEST(WindowRowsTest, RowsAreThoseOfTheProtocol) {
+  EXPECT_EQ(ShowHex(*ReadRow(Windows(), "a@60000")), "61000000000000ea60");
+  EXPECT_EQ(ShowHex(*ReadRow(Windows(), "a@-60000")), "61ffffffffffff15a0");
+  EXPECT_EQ(ShowHex(*ReadRow(Windows(), "hex:ff00@0")), "ff000000000000000000");
+  EXPECT_EQ(ShowHex(*ReadRow(Sessions(), "a@-1..2")), "617fffffffffffffff8000000000000002");
+  EXPECT_EQ(*ReadRow(StoreShape(), "a@0"), "a@0");
+  for (const char* text : {"a@60000", "a@-60000", "hex:ff00@0", "@20000", "a@b@0"})
+    EXPECT_EQ(ShowRow(Windows(), *ReadRow(Windows(), text)), text);
+  for (const char* text : {"a@-9223372036854775808..9223372036854775807", "@0..0"})
+    EXPECT_EQ(ShowRow(Sessions(), *ReadRow(Sessions(), text)), text);
+}
+
+TEST(WindowRowsTest, WhatIsNoRow) {
+  for (const char* text : {"a", "a@", "a@x", "a@1..2"}) EXPECT_FALSE(ReadRow(Windows(), text).ok()) << text;
+  for (const char* text : {"a", "a@1", "a@1..", "a@..1"}) EXPECT_FALSE(ReadRow(Sessions(), text).ok()) << text;
+  EXPECT_FALSE(IsRow(Windows(), "short"));
+  EXPECT_TRUE(IsRow(Windows(), *ReadRow(Windows(), "a@-20000")));
+  EXPECT_FALSE(IsRow(Windows(), *ReadRow(Windows(), "a@20001")));
+  EXPECT_TRUE(IsRow(Sessions(), *ReadRow(Sessions(), "a@-5..5")));
+  EXPECT_FALSE(IsRow(Sessions(), *ReadRow(Sessions(), "a@5..4")));
+  EXPECT_EQ(ShowRow(Windows(), "short"), "short");
+}
+
+TEST(FlightTest, SessionsThatARecordConnectedAreOne) {
+  const std::vector<StoreShape> shapes = {Sessions()};
+  const auto row = [&](const char* text) { return *ReadRow(shapes[0], text); };
+  StoreModel model(1, 10);
+  model.Put(0, row("a@0..0"), "x");
+  model.Put(0, row("a@9..9"), "y");
+  model.Put(0, row("b@0..9"), "z");
+  Flight flight;
+  flight.records.resize(1);
+  flight.records[0].key = "a";
+  flight.records[0].windows.push_back(
+      {.store = 0, .start_ms = 0, .end_ms = 9, .session = true, .merged = {{0, 0}, {9, 9}}});
+  flight.state["visits"] = {{"a@9..9", "y"}};
+  JoinSessions(shapes, 1, &flight, &model);
+  EXPECT_EQ(model.Find(0, row("a@0..0")), std::nullopt);
+  EXPECT_EQ(model.Find(0, row("a@9..9")), std::nullopt);
+  EXPECT_EQ(model.Find(0, row("a@0..9")), "");
+  EXPECT_EQ(model.Find(0, row("b@0..9")), "z");
+  EXPECT_EQ(flight.state, Json::object());
 }
 
 TEST(StoreModelTest, ScansSeeNewOpsInPages) {
@@ -215,6 +263,8 @@ TEST_F(WrongWorkerTest, WrongAnswersAreSeen) {
   EXPECT_THAT(Problem(R"(b'\x96\x06\x01\x01\xc0\x80\x91\x94\x00\xc0\xc0\xc0')"),
               HasSubstr("outputs: expected 0 elements"));
   EXPECT_THAT(Problem(R"(b'\x96\x06\x01\x01\xc0\x80\x91\x94\x09\xc0\xc0\xc0')"), HasSubstr("output 9"));
+  EXPECT_THAT(Problem(R"(b'\x97\x06\x01\x01\xc0\x80\x90\x91\x94\xc4\x01k\x00\xa1t\x05')"),
+              HasSubstr("RESULT has timers, and WELCOME said that there are none"));
   EXPECT_THAT(
       Problem(R"(b'\x96\x06\x01\x00\x84\xa5class\xa7Handler\xa5error\xa1e\xa7message\xa1m\xa9retriable\xc3\x80\x90')"),
       HasSubstr("failure: expected null"));

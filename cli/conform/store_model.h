@@ -21,6 +21,7 @@ class StoreModel {
   void Put(size_t store, std::string_view key, std::string_view value) {
     rows_[store][std::string(key)] = std::string(value);
   }
+  void Erase(size_t store, std::string_view key) { rows_[store].erase(std::string(key)); }
   std::optional<std::string> Find(size_t store, std::string_view key) const;
   // The writes of a RESULT. Forgets the scratch of its batch.
   void Apply(const protocol::Result& result);

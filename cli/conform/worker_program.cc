@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -23,11 +24,15 @@ namespace {
 constexpr absl::Duration kLook = absl::Milliseconds(5);
 constexpr off_t kShownOutput = 4 << 10;
 
-std::vector<std::string> Environment(const std::string& socket_path) {
-  std::vector<std::string> environment = {StrCat("MILLSTREAM_SOCKET=", socket_path), "PYTHONUNBUFFERED=1"};
+std::vector<std::string> Environment(const std::string& socket_path, std::vector<std::string> environment) {
+  environment.push_back(StrCat("MILLSTREAM_SOCKET=", socket_path));
+  environment.push_back("PYTHONUNBUFFERED=1");
+  const size_t ours = environment.size();
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
-    if (!text.starts_with("MILLSTREAM_SOCKET=") && !text.starts_with("PYTHONUNBUFFERED="))
+    const std::string_view name = text.substr(0, text.find('=') + 1);
+    if (std::none_of(environment.begin(), environment.begin() + static_cast<ptrdiff_t>(ours),
+                     [&](const std::string& own) { return own.starts_with(name); }))
       environment.emplace_back(text);
   }
   return environment;
@@ -51,7 +56,7 @@ absl::Status WorkerProgram::Start(const std::string& socket_path) {
   fcntl(output_, F_SETFL, O_APPEND);
   exit_code_.reset();
   MS_ASSIGN_OR_RETURN(pid_, Spawn({.command = command_,
-                                   .environment = Environment(socket_path),
+                                   .environment = Environment(socket_path, variables_),
                                    .working_directory = "",
                                    .standard_output = output_,
                                    .standard_error = output_}));

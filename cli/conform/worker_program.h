@@ -16,7 +16,9 @@ namespace millstream::cli::conform {
 // started in its process group, when this ends or the thread that started it. One thread.
 class WorkerProgram {
  public:
-  explicit WorkerProgram(std::vector<std::string> command) : command_(std::move(command)) {}
+  // `variables`: NAME=VALUE, over those of this process.
+  WorkerProgram(std::vector<std::string> command, std::vector<std::string> variables)
+      : command_(std::move(command)), variables_(std::move(variables)) {}
   ~WorkerProgram();
   WorkerProgram(const WorkerProgram&) = delete;
   WorkerProgram& operator=(const WorkerProgram&) = delete;
@@ -31,7 +33,7 @@ class WorkerProgram {
   std::string Output() const;
 
  private:
-  const std::vector<std::string> command_;
+  const std::vector<std::string> command_, variables_;
   pid_t pid_ = -1;
   int output_ = -1;
   std::optional<int> exit_code_;

@@ -142,7 +142,7 @@ pub struct Closed<'b, K: Decode, V: Decode> {
 impl<'b, K: Decode, V: Decode> Closed<'b, K, V> {
     pub(crate) fn read(ctx: &Context<'b>, key: &K, value: &V) -> Result<Self, Error> {
         let item = ctx.run.item();
-        let raw = item.value.map_or(&[][..], |span| span.of(&ctx.run.batch.payload));
+        let raw = ctx.run.closing_value()?;
         let store = &ctx.run.schema.tables[item.of as usize].name;
         let value = value.decode(raw).map_err(|source| Error::StateDecode {
             message: format!("store \"{store}\": the value of a window is not {} (was the codec changed?)", value.name()),

@@ -5,6 +5,7 @@
 
 mod time;
 
+use self::time::LateValues;
 use crate::app::Handler;
 use crate::codec::Encode;
 use crate::context::Context;
@@ -148,6 +149,7 @@ pub(crate) struct Run<'b> {
     pub(crate) schema: &'b Schema,
     pub(crate) batch: &'b Batch,
     link: &'b dyn Link,
+    late: &'b LateValues,
     pub(crate) buffers: Buffers,
     /// Of the task; another one after OPEN and CLOSE.
     pub(crate) generation: u64,
@@ -192,10 +194,12 @@ pub(crate) struct Task<'b> {
 pub(crate) fn run_batch(task: &Task<'_>, hook: Option<&Handler>, buffers: &mut Buffers) -> Result<(), Error> {
     buffers.clear();
     let Task { schema, batch, link, generation } = *task;
+    let late = LateValues::fetch(task)?;
     let run = Run {
         schema,
         batch,
         link,
+        late: &late,
         buffers: std::mem::take(buffers),
         generation,
         index: 0,

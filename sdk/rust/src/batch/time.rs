@@ -1,11 +1,51 @@
 //! Windows, sessions and timers of a batch.
 
-use super::{in_arena, KeyRef, Known, Place, Run, Slot, NO_OP};
+use super::{in_arena, KeyRef, Known, Place, Run, Slot, Task, NO_OP};
 use crate::error::{Error, HandlerError, HandlerResult};
 use crate::wire::batch::{Item, ItemKind, OpenWindow, Rows};
 use crate::wire::write;
+use std::collections::HashMap;
+
+/// Values of closing windows that did not travel with the batch, by the index of the item: asked for before the items are run,
+/// so that handlers borrow them as they do those that came along.
+pub(super) struct LateValues(HashMap<usize, Result<Vec<u8>, String>>);
+
+impl LateValues {
+    /// The only error is that of a batch that no longer counts; what else goes wrong fails its item.
+    pub(super) fn fetch(task: &Task<'_>) -> Result<LateValues, Error> {
+        let mut values = HashMap::new();
+        for (index, item) in task.batch.items.iter().enumerate() {
+            let (ItemKind::Closing, None, Some(key)) = (item.kind, item.value, item.key) else { continue };
+            let mut row = task.batch.key(key).to_vec();
+            task.schema.put_row_suffix(item.of as usize, item.offset, item.timestamp + 1, &mut row);
+            let value = match task.link.get(item.of as usize, &[&row]) {
+                Ok(answer) => match answer.values.first() {
+                    Some(Some(span)) => Ok(span.of(&answer.payload).to_vec()),
+                    _ => Err("the window that closes is gone".to_owned()),
+                },
+                Err(Error::Void) => return Err(Error::Void),
+                Err(Error::State(message)) => Err(message),
+                Err(other) => Err(other.to_string()),
+            };
+            values.insert(index, value);
+        }
+        Ok(LateValues(values))
+    }
+}
 
 impl<'b> Run<'b> {
+    /// The value of the window that closes.
+    pub(crate) fn closing_value(&self) -> Result<&'b [u8], Error> {
+        if let Some(span) = self.item().value {
+            return Ok(span.of(&self.batch.payload));
+        }
+        match self.late.0.get(&self.index) {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(message)) => Err(Error::State(message.clone())),
+            None => Ok(&[]),
+        }
+    }
+
     /// The windows of a table that take this item.
     pub(crate) fn windows(&self, table: usize) -> impl Iterator<Item = &'b OpenWindow> {
         let (first, end) = self.item().windows;
@@ -36,6 +76,7 @@ impl<'b> Run<'b> {
             .any(|window| (window.start, window.end) == (start, end) || self.parts(window).contains(&(start, end)));
         let known = match item.value {
             Some(value) if item.kind == ItemKind::Closing && named => Known::Value(Place::Frame(value)),
+            None if item.kind == ItemKind::Closing && named => Known::Unknown,
             _ if named && came_along => Known::Absent,
             _ => Known::Unknown,
         };

@@ -292,7 +292,10 @@ impl Batch {
         item.offset = reader.i64("closing start")?;
         let end = reader.i64("closing end")?;
         item.timestamp = end.saturating_sub(1);
-        item.value = reader.maybe_span("closing value")?;
+        item.value = match read_state_value(reader)? {
+            State::Value(span) => Some(span),
+            State::Absent | State::NotSent => None, // asked for before the batch is run
+        };
         item.attempt = reader.u32("closing attempt")?;
         let first = self.windows.len() as u32;
         self.windows.push(OpenWindow { table: item.of, start: item.offset, end, parts: (0, 0) });

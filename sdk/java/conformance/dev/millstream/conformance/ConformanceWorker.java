@@ -32,7 +32,7 @@ public final class ConformanceWorker {
   private static final Map<String, Output<byte[], byte[]>> OUTPUTS = new HashMap<>();
 
   static {
-    for (String name : List.of("counts", "archive", "nowhere")) {
+    for (String name : List.of("counts", "archive", "scripts", "nowhere")) {
       STORES.put(name, Store.of(name, Codecs.BYTES, Codecs.BYTES));
     }
     for (String name : List.of("out", "reads", "loop", "nowhere")) {
@@ -43,7 +43,7 @@ public final class ConformanceWorker {
   private ConformanceWorker() {}
 
   /** A word of a script: ~ is null, % alone is empty, %ff a byte. */
-  private static byte[] word(String text) {
+  static byte[] word(String text) {
     if (text.equals("~")) {
       return null;
     }
@@ -63,12 +63,16 @@ public final class ConformanceWorker {
     return out.toByteArray();
   }
 
-  private static String text(byte[] data) {
+  static String text(byte[] data) {
     return new String(data, StandardCharsets.UTF_8);
   }
 
-  private static byte[] bytes(String text) {
+  static byte[] bytes(String text) {
     return text.getBytes(StandardCharsets.UTF_8);
+  }
+
+  static void emit(Context ctx, byte[] key, byte[] value) {
+    OUTPUTS.get("out").emit(ctx, key, value);
   }
 
   private static Table<byte[], byte[]> table(String[] words) {
@@ -79,17 +83,17 @@ public final class ConformanceWorker {
     };
   }
 
-  private static void show(Context ctx, byte[] key, Optional<byte[]> value) {
+  static void show(Context ctx, byte[] key, Optional<byte[]> value) {
     OUTPUTS.get("reads").emit(ctx, key, value.orElse(null));
   }
 
-  private static void get(Context ctx, InputRecord<byte[], byte[]> record, String[] words) {
+  private static void get(Context ctx, byte[] own, String[] words) {
     Table<byte[], byte[]> store = table(words);
     if (words.length > 2) {
       byte[] key = word(words[2]);
       show(ctx, key, store.get(ctx, key));
     } else {
-      show(ctx, record.rawKey(), store.get(ctx));
+      show(ctx, own, store.get(ctx));
     }
   }
 
@@ -128,11 +132,11 @@ public final class ConformanceWorker {
     }
   }
 
-  private static void count(Context ctx, InputRecord<byte[], byte[]> record, String[] words) {
+  private static void count(Context ctx, byte[] own, String[] words) {
     Store<byte[], byte[]> store = STORES.get(words[1]);
     byte[] more = more(store.getOrDefault(ctx, bytes("0")));
     store.put(ctx, more);
-    OUTPUTS.get("out").emit(ctx, record.rawKey(), more);
+    emit(ctx, own, more);
   }
 
   private static void emit(Context ctx, String[] words) {
@@ -150,13 +154,17 @@ public final class ConformanceWorker {
     OUTPUTS.get(words[1]).emit(ctx, word(words[2]), word(words[3]), options);
   }
 
-  private static void run(Context ctx, InputRecord<byte[], byte[]> record, String[] words) throws InterruptedException {
+  /** {@code own}: the key of the record, the timer or the window at hand; {@code record} is null for the latter two. */
+  private static void run(Context ctx, byte[] own, InputRecord<byte[], byte[]> record, String[] words) throws InterruptedException {
+    if (TimeCommands.run(ctx, own, words)) {
+      return;
+    }
     switch (words[0]) {
-      case "get", "join", "lookup" -> get(ctx, record, words);
+      case "get", "join", "lookup" -> get(ctx, own, words);
       case "get_many" -> getMany(ctx, words);
       case "scan", "scan_table" -> scan(ctx, words);
       case "gather" -> GATHERED.get(ctx).add(text(word(words[1])));
-      case "count" -> count(ctx, record, words);
+      case "count" -> count(ctx, own, words);
       case "set" -> {
         if (words.length > 3) {
           STORES.get(words[1]).put(ctx, word(words[3]), word(words[2]));
@@ -173,7 +181,7 @@ public final class ConformanceWorker {
         }
       }
       case "emit" -> emit(ctx, words);
-      case "emit_size" -> OUTPUTS.get(words[1]).emit(ctx, record.rawKey(), bytes("x".repeat(Integer.parseInt(words[2]))));
+      case "emit_size" -> OUTPUTS.get(words[1]).emit(ctx, own, bytes("x".repeat(Integer.parseInt(words[2]))));
       case "info" -> OUTPUTS.get("out").emit(ctx, null, bytes(record.input() + " " + record.task() + " " + record.offset() + " "
           + record.timestamp() + " " + record.attempt()));
       case "fail" -> throw new IllegalStateException(text(word(words[1])));
@@ -185,20 +193,32 @@ public final class ConformanceWorker {
     }
   }
 
+  private static void runScript(Context ctx, byte[] own, InputRecord<byte[], byte[]> record, byte[] script) throws InterruptedException {
+    for (String line : text(script).split("\n", -1)) {
+      run(ctx, own, record, line.split(" ", -1));
+    }
+  }
+
+  /** What a timer or a closing window does: the script that its key has in {@code scripts}. */
+  static void runStored(Context ctx, byte[] own) throws InterruptedException {
+    Optional<byte[]> script = STORES.get("scripts").get(ctx);
+    if (script.isPresent()) {
+      runScript(ctx, own, null, script.get());
+    }
+  }
+
   public static void main(String[] args) {
-    new App()
-        .on("script", Codecs.BYTES, Codecs.BYTES, (ctx, record) -> {
-          for (String line : text(record.value()).split("\n", -1)) {
-            run(ctx, record, line.split(" ", -1));
-          }
-        })
+    App app = new App()
+        .on("script", Codecs.BYTES, Codecs.BYTES, (ctx, record) -> runScript(ctx, record.rawKey(), record, record.value()))
         .on("echo", Codecs.BYTES, Codecs.BYTES, (ctx, record) ->
             OUTPUTS.get("out").emit(ctx, record.key(), record.value(), new EmitOptions().headers(record.headers())))
-        .on("ints", Codecs.BYTES, Codecs.LONG, (ctx, record) ->
-            OUTPUTS.get("out").emit(ctx, record.key(), bytes(String.valueOf(record.value()))))
-        .onBegin(ctx -> {})
-        .onFinalize(ConformanceWorker::sendGathered)
-        .onCommitted(task -> {})
-        .main();
+        .on("ints", Codecs.BYTES, Codecs.LONG, (ctx, record) -> emit(ctx, record.key(), bytes(String.valueOf(record.value()))));
+    // Handlers of timers, say, belong to manifests with timers: the kit says what its case is about.
+    List<String> needs = List.of(System.getenv().getOrDefault("CONFORMANCE_NEEDS", "").split(","));
+    TimeCommands.handlers(app, needs);
+    if (needs.contains("hooks")) {
+      app.onBegin(ctx -> {}).onFinalize(ConformanceWorker::sendGathered).onCommitted(task -> {});
+    }
+    app.main();
   }
 }

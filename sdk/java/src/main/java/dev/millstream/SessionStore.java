@@ -45,10 +45,10 @@ public final class SessionStore<K, V> {
     return rows.name();
   }
 
-  /** The session that the record belongs to; empty if it is late. */
+  /** The session that the record belongs to; empty if it is late, or has no key. */
   @SuppressWarnings("unchecked") // the sessions of a store are made here
   public Optional<OpenSession<K, V>> session(Context ctx) {
-    return Optional.ofNullable((OpenSession<K, V>) ctx.session(rows.ownId(ctx), open -> open(ctx, open)));
+    return Optional.ofNullable((OpenSession<K, V>) ctx.session(rows.id(ctx), open -> open(ctx, open)));
   }
 
   OpenSession<K, V> open(Context ctx, OpenWindow open) {

@@ -33,9 +33,12 @@ public final class WindowStore<K, V> {
     return rows.name();
   }
 
-  /** The open windows that the record belongs to, in the order of their start: one, or several if they overlap; none if it is late. */
+  /** The open windows that the record belongs to, in the order of their start; none if it is late, or has no key. */
   public List<Window<K, V>> windows(Context ctx) {
-    int id = rows.ownId(ctx);
+    int id = rows.id(ctx);
+    if (ctx.key() == null) {
+      return List.of();
+    }
     return ctx.item.windows.stream().filter(open -> open.store() == id).map(open -> window(ctx, ctx.key(), open.span().start())).toList();
   }
 
