@@ -22,3 +22,14 @@ use_java() {
     -Dmillstream.frames="$ROOT/tests/conformance/frames" "$goal" </dev/null
   JAVA_CLASSPATH=$folder/sdk/target/classes:$folder/sdk/target/test-classes:$(cat "$folder/sdk/target/classpath")
 }
+
+# use_local_maven FOLDER: afterwards `mvn` has FOLDER as its local repository, filled from the cache: what is installed there leaves nothing
+# behind.
+use_local_maven() {
+  # What `mvn install` needs and no other part asks for.
+  [[ -d $MS_CACHE/maven/org/apache/maven/plugins/maven-install-plugin ]] ||
+    mvn --quiet --batch-mode -Dmaven.repo.local="$MS_CACHE/maven" org.apache.maven.plugins:maven-install-plugin:3.1.4:help >/dev/null </dev/null || true
+  mkdir -p "$MS_CACHE/maven"
+  cp -r "$MS_CACHE/maven" "$1"
+  export MAVEN_OPTS="${MAVEN_OPTS:-} -Dmaven.repo.local=$1"
+}

@@ -5,6 +5,7 @@ import pathlib
 import re
 
 import pytest
+import yaml
 
 import millstream
 from millstream.testing import TestKit
@@ -36,14 +37,18 @@ def test_count():
         (b"x", 1), (b"y", 1), (b"\xff", 1), (b"x", 2), (b"\xff", 2)]
 
 
-def test_average():
-    kit = TestKit(sample("average"), stores=["seen", "sums"], outputs=["averages"])
-    kit.feed("readings", {"id": 1, "celsius": 10}, key="s")
-    kit.feed("readings", {"id": 1, "celsius": 10}, key="s")
-    kit.feed("readings", {"id": 2, "celsius": 99}, key="s", headers={"quality": "bad"})
-    kit.feed("readings", {"id": 3, "celsius": 20}, key="s")
+def test_hours():
+    [stores] = re.findall(r"```yaml\n(  stores:\n.*?)```", README, re.S)
+    kit = TestKit(sample("hours"), stores=yaml.safe_load(stores)["stores"], outputs=["averages"])
+    hour = 3_600_000
+    for celsius, time, quality in ((10, hour, "good"), (99, hour, "bad"), (20, 2 * hour - 1, "good"), (5, 2 * hour, "good"), (30, hour, "good")):
+        kit.feed("readings", {"celsius": celsius}, key="s", timestamp=time, headers={"quality": quality})
     assert [(o.value, o.headers) for o in kit.outputs("averages")] == [
-        (10, [("readings", b"1")]), (15, [("readings", b"2")])]
+        (value, [("hour", b"%d" % start)]) for value, start in ((10, hour), (15, hour), (5, 2 * hour), (20, hour))]
+    assert kit.windows("hours")["s", hour, 2 * hour] == {"n": 3, "sum": 60}
+    kit.feed("readings", {"celsius": 1}, key="s", timestamp=2 * hour + 300_000)
+    kit.feed("readings", {"celsius": 1}, key="s", timestamp=hour)
+    assert kit.late == 1
 
 
 def test_all_that_is_exported_is_documented():

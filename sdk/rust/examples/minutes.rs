@@ -1,4 +1,4 @@
-use millstream::{App, Context, EmitOptions, HandlerError, HandlerResult, Json, Output, Record, Store, Text};
+use millstream::{App, Context, EmitOptions, HandlerError, HandlerResult, Json, Output, Record, Text, WindowStore};
 use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize)]
@@ -12,9 +12,7 @@ struct Sum {
     sum: f64,
 }
 
-const MINUTE: i64 = 60_000;
-
-static MINUTES: Store<Text, Json<Sum>> = Store::new("minutes", Text, Json::new());
+static MINUTES: WindowStore<Text, Json<Sum>> = WindowStore::new("minutes", Text, Json::new());
 static AVERAGES: Output<Text, Json<f64>> = Output::new("minute-averages", Text, Json::new());
 
 fn average(ctx: &mut Context, reading: Record<Text, Json<Reading>>) -> HandlerResult {
@@ -24,14 +22,14 @@ fn average(ctx: &mut Context, reading: Record<Text, Json<Reading>>) -> HandlerRe
     if reading.header("quality") == Some(b"bad") {
         return Ok(());
     }
-    let minute = reading.timestamp().div_euclid(MINUTE) * MINUTE;
-    let bucket = format!("{sensor}/{minute}");
-    let before = MINUTES.get_key(ctx, &bucket)?.unwrap_or_default();
-    let sum = Sum { n: before.n + 1, sum: before.sum + celsius };
-    MINUTES.put_key(ctx, &bucket, &sum)?;
-    let readings = sum.n.to_string();
-    let options = EmitOptions::new().header("readings", &readings).timestamp(minute);
-    AVERAGES.emit_with(ctx, &bucket[..], &(sum.sum / sum.n as f64), &options)?;
+    for minute in MINUTES.windows(ctx)? {
+        let before = MINUTES.get(ctx, minute)?.unwrap_or_default();
+        let sum = Sum { n: before.n + 1, sum: before.sum + celsius };
+        MINUTES.put(ctx, minute, &sum)?;
+        let readings = sum.n.to_string();
+        let options = EmitOptions::new().header("readings", &readings).timestamp(minute.start);
+        AVERAGES.emit_with(ctx, sensor, &(sum.sum / sum.n as f64), &options)?;
+    }
     Ok(())
 }
 

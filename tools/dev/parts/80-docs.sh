@@ -6,9 +6,16 @@ build_programs
 use_python
 . tools/dev/go.sh
 . tools/dev/node.sh
+. tools/dev/rust.sh
+. tools/dev/java.sh
 # Documents run with a home folder of their own; where packages come from is known all the same.
 NPM_CONFIG_USERCONFIG=${NPM_CONFIG_USERCONFIG:-$HOME/.npmrc}
 use_go
+use_rust
+# A reader's `target` is beside the program. Tools of a home folder are found in it all the same.
+unset CARGO_TARGET_DIR
+[[ ! -d $HOME/.rustup ]] || export RUSTUP_HOME=${RUSTUP_HOME:-$HOME/.rustup}
+use_local_maven "$SCRATCH/maven"
 GOENV=$(go env GOENV)
 export NPM_CONFIG_USERCONFIG GOENV CMAKE_CXX_COMPILER_LAUNCHER=ccache
 # The checkout of a reader, $MILLSTREAM: the SDKs as copies, so that installing them leaves nothing in this one.

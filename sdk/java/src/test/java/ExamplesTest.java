@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -42,14 +43,18 @@ class ExamplesTest {
 
   @Test
   void aWindowedAggregate() {
-    TestKit kit = TestKit.of(HourlyAverage.app()).stores(HourlyAverage.SUMS).outputs(HourlyAverage.AVERAGES).build();
+    // As in the README.
+    TestKit kit = TestKit.of(HourlyAverage.app())
+        .windows(HourlyAverage.HOURS, Duration.ofHours(1), Duration.ofMinutes(5))
+        .outputs(HourlyAverage.AVERAGES)
+        .build();
     kit.feed("readings", "s", new HourlyAverage.Reading(10));
     kit.feed("readings", "s", new HourlyAverage.Reading(20));
     kit.advance(Duration.ofHours(1));
     kit.feed("readings", "s", new HourlyAverage.Reading(5));
     assertEquals(List.of("10.0 2023-11-14T22:00:00Z", "15.0 2023-11-14T22:00:00Z", "5.0 2023-11-14T23:00:00Z"),
         kit.outputs(HourlyAverage.AVERAGES).stream().map(out -> out.value() + " " + out.headers().get(0).text()).toList());
-    assertEquals(2, kit.rows(HourlyAverage.SUMS).size());
+    assertEquals(new HourlyAverage.Sum(1, 5), kit.windows(HourlyAverage.HOURS, "s").get(Instant.parse("2023-11-14T23:00:00Z").toEpochMilli()));
   }
 
   @Test
