@@ -184,7 +184,7 @@ export class TestKit {
     return raw === undefined ? undefined : table.codecs.value.decode(raw);
   }
 
-  /** Prepares a test: what a store, a join or a lookup has. */
+  /** Prepares a test: what a store, a join or a lookup has; it is kept whatever its time to live. */
   setState<K, V>(table: Table<K, V>, key: K, value: V): void {
     this.rowsOf(table).set(latin1(table.codecs.key.encode(key)), Buffer.from(table.codecs.value.encode(value)));
   }
@@ -239,21 +239,22 @@ export class TestKit {
 
   private async callHook(name: string, hook: Hook | undefined): Promise<void> {
     if (hook === undefined) return;
-    const { failure } = await this.run(hookBatch(++this.seq, this.task, this.rows.length), hook);
+    const { failure } = await this.run(hookBatch(++this.seq, this.task, this.rows.length), this.now, hook);
     if (failure !== undefined) throw new RecordFailed(name, -1, failure);
   }
 
   private async handle(records: Fed[]): Promise<void> {
-    // With windows or timers one by one, as each moves the time.
-    const timed = this.time.hasWindows || this.setup.timers === true;
+    // Where it matters one by one, as each moves the time.
+    const timed = this.time.matters || this.setup.timers === true;
     for (let left = records; left.length > 0; ) {
       const now = timed ? left.slice(0, 1) : left;
       const [{ input, key, timestamp }] = now as [Fed];
       const watermark = this.time.now;
       this.time.advance(input, timestamp);
+      this.time.forget(); // the record's own time hides what is over by it
       const open = this.time.open(key, timestamp);
       const dropped = open === undefined && this.setup.latePolicy !== "Process";
-      const { done, failure } = dropped ? { done: 1, failure: undefined } : await this.send(this.records(now, open ?? []), watermark);
+      const { done, failure } = dropped ? { done: 1, failure: undefined } : await this.send(this.records(now, open ?? []), watermark, timestamp);
       this.offsets[input]! += done + (failure === undefined ? 0 : 1);
       if (failure !== undefined) throw new RecordFailed(this.schema.inputs[input]!.name, this.offsets[input]! - 1, failure);
       if (open !== undefined && key !== null && done > 0) this.time.settle(key, open);
@@ -272,7 +273,7 @@ export class TestKit {
       if (due.length === 0) return;
       const items = new KitItems();
       for (const item of due) this.writeDue(items, item);
-      const { done, failure } = await this.send(items, this.time.now, due);
+      const { done, failure } = await this.send(items, this.time.now, this.time.now ?? this.now, due);
       if (failure === undefined) continue;
       const failed = due[done]!;
       this.time.handled(failed); // given up, as a record would be
@@ -302,7 +303,7 @@ export class TestKit {
   }
 
   /** Sends a BATCH of these items, as a sidecar would. */
-  private async send(items: KitItems, watermark: number | undefined, due: readonly DueItem[] = []): Promise<Outcome> {
+  private async send(items: KitItems, watermark: number | undefined, timestamp: number, due: readonly DueItem[] = []): Promise<Outcome> {
     const w = new Writer(1024).list(8).int(Kind.BATCH).int(++this.seq).int(this.task).int(0);
     items.write(w);
     const tables = this.schema.tables.map((_, id) => id).filter((id) => this.setup.prefetch !== false && this.schema.tables[id]!.kind !== "lookup");
@@ -319,7 +320,7 @@ export class TestKit {
     const payload = new Reader(w.bytes);
     const fields = payload.fields("frame", 1) - 1;
     payload.int("kind");
-    return this.run(readBatch(payload, fields, this.schema.shape), undefined, due);
+    return this.run(readBatch(payload, fields, this.schema.shape), timestamp, undefined, due);
   }
 
   private writeRows(w: Writer, table: number, key: string): void {
@@ -328,9 +329,9 @@ export class TestKit {
     for (const { start, end, value } of rows) w.list(3).int(start).int(end).bin(value);
   }
 
-  private async run(batch: BatchFrame, hook: Hook | undefined, due: readonly DueItem[] = []): Promise<Outcome> {
+  private async run(batch: BatchFrame, timestamp: number, hook: Hook | undefined, due: readonly DueItem[] = []): Promise<Outcome> {
     const run = new BatchRun(this.schema, new KitLink(this.rows), batch, this.gathered, hook);
-    return this.apply(new Reader((await run.run()).subarray(LENGTH_BYTES)), due);
+    return this.apply(new Reader((await run.run()).subarray(LENGTH_BYTES)), timestamp, due);
   }
 
   private get task(): number {
@@ -338,7 +339,7 @@ export class TestKit {
   }
 
   // Reads a RESULT as a sidecar would.
-  private apply(r: Reader, due: readonly DueItem[]): Outcome {
+  private apply(r: Reader, timestamp: number, due: readonly DueItem[]): Outcome {
     const all = r.fields("RESULT", 6);
     r.int("kind");
     r.int("seq");
@@ -346,13 +347,15 @@ export class TestKit {
     due.slice(0, done).forEach((item) => this.time.handled(item)); // before what is set anew
     const failure = r.nil() ? undefined : readFailure(r);
     for (let stores = r.map("ops"); stores > 0; --stores) {
-      const rows = this.rows[r.number("store")]!;
+      const store = r.number("store");
+      const rows = this.rows[store]!;
       for (let ops = r.list("ops"); ops > 0; --ops) {
         r.fields("op", 2);
         const key = latin1(r.bytes("key"));
         const value = r.maybeBytes("value");
         if (value === null) rows.delete(key);
         else rows.set(key, value);
+        this.time.wrote(store, key, timestamp);
       }
     }
     for (let count = r.list("outputs"); count > 0; --count) this.collect(r);

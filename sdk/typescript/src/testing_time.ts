@@ -27,7 +27,13 @@ export interface SessionRules {
 }
 
 /** A store of the manifest: by name, or with what it has to do with time. */
-export type TestStore = string | { name: string; window?: WindowRules; session?: SessionRules };
+export type TestStore = string | {
+  name: string;
+  window?: WindowRules;
+  session?: SessionRules;
+  /** How long after its last write a key is kept, in milliseconds of event time. */
+  ttl?: number;
+};
 
 /** A timer that is not due yet. */
 export interface PendingTimer {
@@ -55,7 +61,8 @@ export function storePort(store: TestStore): Port {
 
 function rulesOf(store: TestStore): Rules | undefined {
   if (typeof store === "string") return undefined;
-  const { name, window, session } = store;
+  const { name, window, session, ttl } = store;
+  if (ttl !== undefined && !(ttl > 0)) throw new ConfigError(`store "${name}": a time to live is above 0`);
   if (window !== undefined) {
     const { size, advance = size, grace = 0, retention = size + grace, emit } = window;
     if (!(size > 0 && advance > 0 && advance <= size && grace >= 0)) {
@@ -67,6 +74,10 @@ function rulesOf(store: TestStore): Rules | undefined {
   const { gap, grace = 0, retention = gap + grace } = session;
   if (!(gap > 0 && grace >= 0)) throw new ConfigError(`store "${name}": a session needs a gap above 0, and no negative grace`);
   return { gap, grace, retention, final: false };
+}
+
+function ttlOf(store: TestStore): number | undefined {
+  return typeof store === "string" ? undefined : store.ttl;
 }
 
 interface Place extends Bounds {
@@ -84,14 +95,22 @@ export class KitTime {
   private readonly rules: (Rules | undefined)[];
   private readonly closed: Set<string>[];
   private readonly highest: (number | undefined)[];
+  /** By store and key: the event time of the last write, where there is a time to live. */
+  private readonly written: (Map<string, number> | undefined)[];
   /** By row; of what a row key says. */
   private readonly places: Map<string, Place>[];
 
-  constructor(stores: readonly TestStore[], private readonly rows: readonly Map<string, Buffer>[], inputs: number, private readonly lateness: number) {
+  constructor(private readonly stores: readonly TestStore[], private readonly rows: readonly Map<string, Buffer>[], inputs: number, private readonly lateness: number) {
     this.rules = stores.map(rulesOf);
+    this.written = stores.map((store) => (ttlOf(store) !== undefined ? new Map() : undefined));
     this.closed = stores.map(() => new Set());
     this.places = stores.map(() => new Map());
     this.highest = new Array<undefined>(inputs).fill(undefined);
+  }
+
+  /** Whether what is kept of a store depends on the time. */
+  get matters(): boolean {
+    return this.hasWindows || this.written.some((written) => written !== undefined);
   }
 
   get hasWindows(): boolean {
@@ -174,7 +193,7 @@ export class KitTime {
       const row = latin1(sessionRow(key, start, end));
       for (const part of parts) {
         const gone = latin1(sessionRow(key, part.start, part.end));
-        if (gone !== row) this.forget(store, gone);
+        if (gone !== row) this.drop(store, gone);
       }
       if (!this.rows[store]!.has(row)) this.rows[store]!.set(row, Buffer.alloc(0));
     }
@@ -205,25 +224,42 @@ export class KitTime {
     return this.rows[due.table]!.get(latin1(windowRow(due.key, due.bounds.start)))!;
   }
 
+  /** A key was written by something of that time. */
+  wrote(table: number, key: string, time: number): void {
+    this.written[table]?.set(key, time);
+  }
+
   /** Something that was due was handled, or given up. */
   handled(due: DueItem): void {
     if (due.kind === TIMER) this.timers.delete(due.id);
     else this.closed[due.table]!.add(due.row);
   }
 
-  /** Deletes what has outlived its retention, once it was told. */
-  sweep(): void {
-    if (this.now === undefined) return;
-    this.rules.forEach((rules, table) => {
-      if (rules === undefined) return;
-      for (const row of [...this.rows[table]!.keys()]) {
-        const told = !rules.final || this.closed[table]!.has(row);
-        if (told && this.expiresAt(table, this.place(table, row)) <= this.now!) this.forget(table, row);
+  /** Deletes what has outlived its time to live. */
+  forget(): void {
+    this.written.forEach((written, table) => {
+      for (const [key, time] of written ?? []) {
+        if (time + ttlOf(this.stores[table]!)! > this.now!) continue;
+        this.rows[table]!.delete(key);
+        written!.delete(key);
       }
     });
   }
 
-  private forget(table: number, row: string): void {
+  /** Deletes what has outlived its retention, once it was told, or its time to live. */
+  sweep(): void {
+    if (this.now === undefined) return;
+    this.forget();
+    this.rules.forEach((rules, table) => {
+      if (rules === undefined) return;
+      for (const row of [...this.rows[table]!.keys()]) {
+        const told = !rules.final || this.closed[table]!.has(row);
+        if (told && this.expiresAt(table, this.place(table, row)) <= this.now!) this.drop(table, row);
+      }
+    });
+  }
+
+  private drop(table: number, row: string): void {
     this.rows[table]!.delete(row);
     this.places[table]!.delete(row);
     this.closed[table]!.delete(row);

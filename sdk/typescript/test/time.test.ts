@@ -228,3 +228,20 @@ test("what the manifest lacks is named", async () => {
   assert.throws(() => new App().timer("x".repeat(256), { key: string }), /at most 255 bytes/);
   assert.throws(() => app.onTimer(timer, () => {}).onTimer(timer, () => {}), /already has a handler/);
 });
+
+test("keys are forgotten after their time to live", async () => {
+  const app = new App();
+  const seen = app.store("seen", { key: string, value: int });
+  const before: unknown[] = [];
+  app.on("in", { key: string, value: string }, async (ctx, record) => {
+    before.push(await seen.get(ctx));
+    if (record.value !== "look") seen.set(ctx, record.timestamp);
+  });
+  const kit = new TestKit(app, { stores: [{ name: "seen", ttl: 100 }] });
+  await kit.feed("in", at(0), at(99), at(199, "look", "b"), at(199, "look"), at(200, "look"));
+  assert.deepEqual(before, [undefined, 0, undefined, undefined, undefined]);
+  assert.equal(kit.state(seen, "a"), undefined);
+  await kit.feed("in", at(200), at(250), at(349, "look"), at(350, "look"), at(351, "look"));
+  assert.deepEqual(before.slice(5), [undefined, 200, 250, undefined, undefined]);
+  assert.throws(() => new TestKit(app, { stores: [{ name: "seen", ttl: 0 }] }), /time to live is above 0/);
+});
