@@ -166,3 +166,23 @@ test("frames that are cut anywhere", () => {
     for (let cut = 0; cut < payload.length; ++cut) assert.throws(() => read(payload.subarray(0, cut)), ProtocolError, `${name} at ${cut}`);
   }
 });
+
+test("frames with a wrong byte are read or refused, nothing else", () => {
+  const all = [...FRAMES].map(([name, golden]) => [name, golden, PLAIN] as const);
+  const timed = [...TIME_FRAMES].map(([name, golden]) => [name, golden, TIMED] as const);
+  for (const [name, golden, shape] of [...all, ...timed]) {
+    if (golden.message === undefined || golden.direction === "W->S") continue;
+    const payload = payloadOf(golden);
+    for (let at = 0; at < Math.min(payload.length, 1024); ++at) {
+      for (const byte of [0x00, 0x7f, 0x80, 0x91, 0xa1, 0xc0, 0xc1, 0xc4, 0xc7, 0xca, 0xcf, 0xd3, 0xd4, 0xdc, 0xde, 0xff]) {
+        const wrong = Buffer.from(payload);
+        wrong[at] = byte;
+        try {
+          read(wrong, shape);
+        } catch (error) {
+          assert.ok(error instanceof ProtocolError, `${name} at ${at}, ${byte}: ${(error as Error).stack}`);
+        }
+      }
+    }
+  }
+});
