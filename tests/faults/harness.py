@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -51,9 +52,15 @@ def wait_until(condition, what, deadline=DEADLINE):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """One below the range that the system hands to outgoing connections: still free when it is used, and after a kill."""
+    for port in random.SystemRandom().sample(range(15000, 32000), 1000):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise AssertionError("no free port between 15000 and 32000")
 
 
 def children_of(parent):

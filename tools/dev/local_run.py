@@ -1,6 +1,7 @@
 """Drives `millstream` as a person with two terminals would: start a run, look at it, kill it. Used by the demo and the soak."""
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -26,9 +27,15 @@ def json_lines(output):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """One below the range that the system hands to outgoing connections: still free when it is used, and after a kill."""
+    for port in random.SystemRandom().sample(range(15000, 32000), 1000):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise Failed("no free port between 15000 and 32000")
 
 
 class Run:

@@ -238,7 +238,8 @@ class Cluster:
                 broker.start(wait=False)
             self.wait_ready()
             if self.secure:
-                wire.set_scram(self.brokers[0].internal, self.users)
+                # A broker that has just come up may hang up on what it is to pass on to the controller. The same once more does no harm.
+                self._wait(lambda: wire.set_scram(self.brokers[0].internal, self.users) is None, "the SCRAM users to be taken")
                 self._wait(lambda: all(wire.scram_users(each.internal) >= set(self.users) for each in self.brokers), "SCRAM users known everywhere")
         except BaseException:
             self.close()
