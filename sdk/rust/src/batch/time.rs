@@ -171,14 +171,7 @@ impl<'b> Run<'b> {
     pub(crate) fn set_timer(&mut self, key: Place, wall_clock: bool, name: &str, time: Option<i64>) {
         let mut timers = std::mem::take(&mut self.buffers.timers);
         let before = timers.len();
-        write::put_array(&mut timers, 4);
-        write::put_bytes(&mut timers, self.bytes(key));
-        write::put_u64(&mut timers, u64::from(wall_clock));
-        write::put_text(&mut timers, name);
-        match time {
-            Some(time) => write::put_i64(&mut timers, time),
-            None => write::put_nil(&mut timers),
-        }
+        write::put_timer(&mut timers, self.bytes(key), wall_clock, name, time);
         if self.batch.has_timers {
             self.timers_set.insert(timer_id(self.bytes(key), wall_clock, name.as_bytes()));
         }

@@ -9,7 +9,14 @@ use crate::record::{Header, Headers};
 use serde_json::{json, Value};
 
 fn frames() -> Vec<(String, Value)> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/conformance/frames");
+    let frames = frames_in("");
+    assert!(frames.len() > 50);
+    frames
+}
+
+/// The frames in a folder below tests/conformance/frames.
+pub(super) fn frames_in(folder: &str) -> Vec<(String, Value)> {
+    let folder = format!("{}/../../tests/conformance/frames/{folder}", env!("CARGO_MANIFEST_DIR"));
     let mut frames = Vec::new();
     for entry in std::fs::read_dir(folder).expect("the repository around the package") {
         let path = entry.unwrap().path();
@@ -18,19 +25,18 @@ fn frames() -> Vec<(String, Value)> {
             frames.push((name, serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap()));
         }
     }
-    assert!(frames.len() > 50);
     frames
 }
 
-fn unhex(text: &str) -> Vec<u8> {
+pub(super) fn unhex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
-fn hex(data: &[u8]) -> String {
+pub(super) fn hex(data: &[u8]) -> String {
     data.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn shown(data: Option<&[u8]>) -> Value {
+pub(super) fn shown(data: Option<&[u8]>) -> Value {
     match data {
         None => Value::Null,
         Some(data) => match std::str::from_utf8(data) {
@@ -176,7 +182,7 @@ fn frames_that_are_cut_anywhere_or_have_a_wrong_byte() {
     }
 }
 
-fn raw(value: &Value) -> Option<Vec<u8>> {
+pub(super) fn raw(value: &Value) -> Option<Vec<u8>> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone().into_bytes()),
@@ -184,7 +190,7 @@ fn raw(value: &Value) -> Option<Vec<u8>> {
     }
 }
 
-fn list(value: &Value) -> &[Value] {
+pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
@@ -232,9 +238,10 @@ fn encode_scan(message: &Value) -> Vec<u8> {
 }
 
 /// As batches do, from the same pieces.
-fn encode_result(message: &Value) -> Vec<u8> {
+pub(super) fn encode_result(message: &Value) -> Vec<u8> {
     let mut out = Vec::new();
-    write::begin_frame(&mut out, kind::RESULT, 5);
+    let timers = list(&message["timers"]);
+    write::begin_frame(&mut out, kind::RESULT, 5 + u32::from(!timers.is_empty()));
     write::put_u64(&mut out, message["seq"].as_u64().unwrap());
     write::put_u64(&mut out, message["done"].as_u64().unwrap());
     let failure = message["failure"].as_object().map(|failure| Failure {
@@ -275,6 +282,13 @@ fn encode_result(message: &Value) -> Vec<u8> {
         if fields > 5 {
             write::put_i64(&mut out, output["partition"].as_i64().unwrap());
         }
+    }
+    if !timers.is_empty() {
+        write::put_array(&mut out, timers.len() as u32);
+    }
+    for timer in timers {
+        let (key, name) = (raw(&timer["key"]).unwrap(), timer["name"].as_str().unwrap());
+        write::put_timer(&mut out, &key, timer["clock"] == 1, name, timer["time"].as_i64());
     }
     write::end_frame(&mut out);
     out

@@ -4,6 +4,8 @@
 pub(crate) mod batch;
 #[cfg(test)]
 mod golden_test;
+#[cfg(test)]
+mod golden_time_test;
 pub(crate) mod reader;
 pub(crate) mod welcome;
 pub(crate) mod write;

@@ -43,6 +43,18 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, value: &[u8]) {
     encode::write_bin(out, value).expect(MEMORY);
 }
 
+/// A timer of RESULT; without a time it is cancelled.
+pub(crate) fn put_timer(out: &mut Vec<u8>, key: &[u8], wall_clock: bool, name: &str, time: Option<i64>) {
+    put_array(out, 4);
+    put_bytes(out, key);
+    put_u64(out, u64::from(wall_clock));
+    put_text(out, name);
+    match time {
+        Some(time) => put_i64(out, time),
+        None => put_nil(out),
+    }
+}
+
 pub(crate) fn put_maybe(out: &mut Vec<u8>, value: Option<&[u8]>) {
     match value {
         Some(value) => put_bytes(out, value),
