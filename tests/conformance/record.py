@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Records what a sidecar sends, so that later SDKs can be run against it, and makes conformance cases of it.
 
-    record.py record VERSION     runs the built `millstream` and the Python conformance worker over a few records, and keeps every frame
-                                 in tests/conformance/recorded/sidecar-VERSION.json
-    record.py cases [--check]    writes tests/conformance/cases/recorded.yaml from all recordings, or says whether it is current
+    record.py record VERSION [WHAT]   runs the built `millstream` and the Python conformance worker over a few records, and keeps every
+                                      frame in tests/conformance/recorded/sidecar-VERSION.json; with `time`, of windows, sessions and
+                                      timers, in sidecar-VERSION-time.json
+    record.py cases [--check]         writes tests/conformance/cases/recorded.yaml from all recordings, or says whether it is current
 
 Record once per release (and protocol version), before it. The matrix {SDK} x {sidecar} is then: every recording as it is, with what
 later revisions of its protocol version left out (an older peer: nil at the end of a frame is not sent), and with what a later revision
 may add (a newer peer: fields behind the known ones, unknown map keys, unknown capabilities). `millstream conform` plays them.
 """
+import base64
 import json
 import os
 import signal
@@ -37,9 +39,46 @@ spec:
   stores: [{name: counts}, {name: archive}]
   outputs: [{topic: out, create: {partitions: 1}}, {topic: reads, create: {partitions: 1}}]
 """
+NOW = 1_700_000_000_000  # of records that no case asks for the time of
 RECORDS = [("script", "anna", "count counts"), ("script", "anna", "count counts"), ("script", "bob", "set archive old%ff"), ("echo", "k", "v"),
            ("script", "bob", "get archive"), ("script", "c", "scan counts ~ ~ 0 forward"), ("script", "d", "delete counts"),
            ("script", "anna", "count counts")]
+
+TIME_MANIFEST = """\
+apiVersion: millstream.dev/v1alpha1
+kind: StreamProcessor
+metadata: {name: recorded}
+spec:
+  inputs: [{topic: script, lateness: 0s}, {topic: echo, idleAfter: 1s}, {topic: ints, idleAfter: 1s}]
+  timers: {}
+  latePolicy: Process
+  stores:
+  - {name: minutes, type: Window, window: {size: 1m, grace: 10s}}
+  - {name: hops, type: Window, window: {size: 1m, advance: 30s, grace: 10s}}
+  - {name: final, type: Window, window: {size: 1m, grace: 5s, emit: Final}}
+  - {name: visits, type: Session, session: {gap: 20s, grace: 10m}}
+  - {name: stays, type: Session, session: {gap: 20s, grace: 10m}}
+  - {name: counts}
+  - {name: scripts}
+  outputs: [{topic: out, create: {partitions: 1}}, {topic: reads, create: {partitions: 1}}]
+"""
+MINUTE = 1_700_000_040_000  # a full one
+TIME_RECORDS = [
+    ("script", "anna", "set scripts count%20counts", 0),
+    ("script", "anna", f"count_windows minutes\ncount_windows hops\ncount_windows final\ncount_session visits\ntimer tick {MINUTE + 90_000}", 0),
+    ("script", "anna", f"timer other {MINUTE} wall", 10),
+    ("script", "anna", "count_windows minutes\ncount_windows hops\nsession visits\ncount_session visits", 30_000),
+    ("script", "anna", "session visits", 15_000),                # connects what it does not write: merged
+    ("script", "bob", "count_windows final\ncount_session stays", 59_999),
+    ("script", "anna", "session visits\ncount counts", 45_000),   # keeps what it has
+    ("script", "bob", "windows final\nsession stays\nwatermark", 70_000),
+    ("script", "anna", "windows minutes\nwindows hops\nsession visits", 1_000),   # late for most of it
+    ("script", "bob", "delete_windows minutes\ncancel tick wall\nwatermark", 95_000),
+    ("script", "bob", "watermark", 96_000),
+]
+# What is recorded: manifest, records, and the features of the kit that a worker needs for it.
+KINDS = {"": (MANIFEST, [(*record, None) for record in RECORDS], ["scan"]),
+         "time": (TIME_MANIFEST, TIME_RECORDS, ["windows", "closings", "sessions", "timers"])}
 
 
 # ---------------------------------------------------------------- recording
@@ -86,24 +125,29 @@ def tap_main(out):
             Path(out).write_text(json.dumps(tap.frames), encoding="utf-8")
 
 
-def record(version):
+def record(version, kind):
+    text, records, needs = KINDS[kind]
+    name = f"{version}-{kind}".rstrip("-")
     with tempfile.TemporaryDirectory(prefix="ms-record-") as folder:
         manifest, data, out = Path(folder) / "p.yaml", f"{folder}/data", f"{folder}/frames.json"
-        manifest.write_text(MANIFEST, encoding="utf-8")
+        manifest.write_text(text, encoding="utf-8")
         with open(f"{folder}/log", "wb") as log:
             run = subprocess.Popen(["millstream", "run", "-f", manifest, "--data", data, "--http", "off", "--partitions", "1", "--",
-                                    sys.executable, __file__, "tap", out], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+                                    sys.executable, __file__, "tap", out], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                   env={**os.environ, "CONFORMANCE_NEEDS": ",".join(needs)})
         try:
-            for n, (topic, key, value) in enumerate(RECORDS, 1):  # one by one, so that batches come one by one
-                wait_for(lambda t=topic, k=key, v=value: produce(data, t, k, v))
+            for n, (topic, key, value, time_of) in enumerate(records, 1):  # one by one, so that batches come one by one
+                wait_for(lambda t=topic, k=key, v=value, at=time_of: produce(data, t, k, v, at))
                 wait_for(lambda n=n: committed(data) >= n)
+                if kind == "time":
+                    time.sleep(2)  # other inputs are idle, and what it made due has come
         finally:
             run.terminate()
             run.wait(60)
         frames = json.loads(Path(out).read_text(encoding="utf-8"))
     RECORDINGS.mkdir(exist_ok=True)
     lines = ",\n ".join(json.dumps(frame) for frame in frames if unpack(frame)[0] not in (PING, PING + 1, 12))
-    (RECORDINGS / f"sidecar-{version}.json").write_text(f'{{"sidecar": "{version}", "frames": [\n {lines}\n]}}\n', encoding="utf-8")
+    (RECORDINGS / f"sidecar-{name}.json").write_text(f'{{"sidecar": "{name}", "needs": {json.dumps(needs)}, "frames": [\n {lines}\n]}}\n', encoding="utf-8")
 
 
 def wait_for(condition, seconds=60):
@@ -114,9 +158,10 @@ def wait_for(condition, seconds=60):
         time.sleep(0.1)
 
 
-def produce(data, topic, key, value):
-    return subprocess.run(["millstream", "produce", topic, "--format", "keyvalue", "--data", data], input=f"{key}={value}\n".encode(), capture_output=True,
-                          check=False).returncode == 0
+def produce(data, topic, key, value, time_of):
+    at = NOW if time_of is None else MINUTE + time_of
+    line = b"%d\t%s\t%s\n" % (at, base64.b64encode(key.encode()), base64.b64encode(value.encode()))
+    return subprocess.run(["millstream", "produce", topic, "--format", "base64", "--partitions", "1", "--data", data], input=line, capture_output=True, check=False).returncode == 0
 
 
 def committed(data):
@@ -157,6 +202,8 @@ def newer(message):
     if message[0] == BATCH:
         # Behind what an item may have today: joins and windows.
         message[5] = [[*item, *[None] * (10 - len(item)), [9], {"later": 1}] if item[0] == 0 else item for item in message[5]]
+        # Timers and windows that close have no optional fields.
+        message[5] = [[*item, [9], {"later": 1}] if item[0] != 0 else item for item in message[5]]
         message += [None] * (9 - len(message))
     if message[0] in (VALUES, ROWS):
         message += [None] * ((5 if message[0] == VALUES else 6) - len(message))
@@ -182,7 +229,10 @@ def steps_of(frames, change):
             if kind == RESULT:
                 outputs = [{"output": out[0], "key": shown(out[1]), "value": shown(out[2])} for out in message[5]]
                 ops = {str(store): [{"key": shown(key), "value": shown(value)} for key, value in writes] for store, writes in message[4].items()}
-                steps.append({"expect": {"kind": "RESULT", "seq": message[1], "done": message[2], "failure": None, "ops": ops, "outputs": outputs}})
+                result = {"kind": "RESULT", "seq": message[1], "done": message[2], "failure": None, "ops": ops, "outputs": outputs}
+                if len(message) > 6 and message[6]:
+                    result["timers"] = [{"key": shown(key), "clock": clock, "name": name, "time": at} for key, clock, name, at in message[6]]
+                steps.append({"expect": result})
             elif kind == GET:
                 steps.append({"expect": {"kind": "GET", "store": message[3], "keys": [shown(key) for key in message[4]]}})
             elif kind == SCAN:
@@ -206,7 +256,7 @@ def cases():
     for path in sorted(RECORDINGS.glob("sidecar-*.json")):
         recording = json.loads(path.read_text(encoding="utf-8"))
         for name, change, about in kinds:
-            lines.append(f"- name: sidecar-{recording['sidecar']}-{name}\n  about: \"A sidecar of {recording['sidecar']}: {about}.\"\n  handshake: false\n  needs: [scan]\n  steps:\n  - hello: {{protocol: [{{max: 1}}, {{min: 1}}]}}\n")
+            lines.append(f"- name: sidecar-{recording['sidecar']}-{name}\n  about: \"A sidecar of {recording['sidecar']}: {about}.\"\n  handshake: false\n  needs: [{', '.join(recording.get('needs', ['scan']))}]\n  steps:\n  - hello: {{protocol: [{{max: 1}}, {{min: 1}}]}}\n")
             lines += [f"  - {json.dumps(step, ensure_ascii=False)}\n" for step in steps_of(recording["frames"], change)]
             lines.append("\n")
     return "".join(lines).rstrip() + "\n"
@@ -216,8 +266,8 @@ def main():
     words = sys.argv[1:]
     if words[:1] == ["tap"] and len(words) == 2:
         tap_main(words[1])
-    elif words[:1] == ["record"] and len(words) == 2:
-        record(words[1])
+    elif words[:1] == ["record"] and len(words) in (2, 3) and "".join(words[2:]) in KINDS:
+        record(words[1], "".join(words[2:]))
     elif words == ["cases"]:
         CASES.write_text(cases(), encoding="utf-8")
     elif words == ["cases", "--check"]:
