@@ -28,6 +28,7 @@ export interface Registered extends Codecs<unknown, unknown> {
   handle: Handler<unknown, unknown>;
 }
 
+/** What App.run takes; everything has a default. */
 export interface RunOptions {
   /** Worker processes; the sidecar spreads tasks over them. The way to use several cores. Default 1. */
   processes?: number;

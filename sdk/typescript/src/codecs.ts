@@ -5,6 +5,7 @@
 export interface Codec<T> {
   /** Appears in errors. */
   readonly name: string;
+  /** A value's bytes. What it throws fails the record, as what cannot be encoded (failure class Output). */
   encode(value: T): Uint8Array;
   /** Must not change `data`; the value may be a view of it. */
   decode(data: Buffer): T;

@@ -11,8 +11,11 @@ export class Context {
   /** Number of the item in its batch. @internal */ index = 0;
   /** null: a record without key. @internal */ key: Buffer | null = null;
   /** Fails the item, whatever the handler does. @internal */ failed: Error | undefined;
+  /** @internal */ readonly batch: BatchRun;
   /** @internal */
-  constructor(readonly batch: BatchRun) {}
+  constructor(batch: BatchRun) {
+    this.batch = batch;
+  }
 
   /** The number of the task, which is the partition of every input. */
   get task(): number {
@@ -47,8 +50,12 @@ const UNSET = Symbol("unset");
 export class Record<K, V> {
   private decodedKey: K | null | typeof UNSET = UNSET;
   private decodedValue: V | null | typeof UNSET = UNSET;
+  /** The number of the task, which is the record's partition. */
+  readonly task: number;
   /** @internal */
-  constructor(private readonly item: RecordItem, private readonly data: Buffer | null, private readonly port: InputPort, readonly task: number) {}
+  constructor(private readonly item: RecordItem, private readonly data: Buffer | null, private readonly port: InputPort, task: number) {
+    this.task = task;
+  }
 
   /** The decoded key; null if the record has none. Throws DecodeError. */
   get key(): K | null {
@@ -67,6 +74,7 @@ export class Record<K, V> {
     return this.data;
   }
 
+  /** As rawKey. */
   get rawValue(): Buffer | null {
     return this.item.value;
   }
@@ -86,10 +94,12 @@ export class Record<K, V> {
     return this.item.timestamp;
   }
 
+  /** The timestamp as a Date. */
   get time(): Date {
     return new Date(this.item.timestamp);
   }
 
+  /** Its place in its partition. */
   get offset(): bigint {
     return BigInt(this.item.offset);
   }
@@ -99,6 +109,7 @@ export class Record<K, V> {
     return this.port.name;
   }
 
+  /** The input's topic. */
   get topic(): string {
     return this.port.topic;
   }

@@ -1,7 +1,10 @@
 /** What the SDK logs to; `console`, pino and winston fit. */
 export interface Logger {
+  /** What goes as it should: connections made, ended in good order. */
   info(message: string): void;
+  /** What is done again: connections that broke. */
   warn(message: string): void;
+  /** What somebody has to look at. */
   error(message: string): void;
 }
 
@@ -12,4 +15,5 @@ const line = (level: string) => (message: string) => {
 /** Lines on standard error, where `millstream run` shows them. */
 export const consoleLogger: Logger = { info: line(""), warn: line("warning: "), error: line("error: ") };
 
+/** Says nothing: for tests. */
 export const silentLogger: Logger = { info: () => {}, warn: () => {}, error: () => {} };

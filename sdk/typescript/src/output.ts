@@ -6,6 +6,7 @@ import { OutputError, UndeclaredError, listed } from "./errors.js";
 import type { Writer } from "./msgpack.js";
 import { LOOP, type Schema } from "./schema.js";
 
+/** What Output.emit takes beside key and value. */
 export interface EmitOptions {
   /** In order, names may repeat. */
   headers?: readonly (readonly [name: string | Uint8Array, value: Uint8Array | string | null])[];
@@ -19,8 +20,14 @@ export interface EmitOptions {
 export class Output<K, V> {
   private schema: Schema | undefined;
   private id = 0;
+  /** The output's name in the manifest. */
+  readonly name: string;
+  /** @internal */ readonly codecs: Codecs<K, V>;
   /** @internal */
-  constructor(readonly name: string, /** @internal */ readonly codecs: Codecs<K, V>) {}
+  constructor(name: string, codecs: Codecs<K, V>) {
+    this.name = name;
+    this.codecs = codecs;
+  }
 
   /**
    * Sends a record, committed together with the record being handled, whose timestamp it gets. null is a null key or value (a

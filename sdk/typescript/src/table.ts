@@ -8,11 +8,15 @@ import type { Schema } from "./schema.js";
 
 /** Keys from `from` up to before `to`, or all that begin with `prefix`, in the order of their bytes. */
 export interface Range<K> {
+  /** The first key; default: the first there is. */
   from?: K;
+  /** The first key that is not wanted any more; default: none. */
   to?: K;
+  /** Instead of `from` and `to`. */
   prefix?: K;
-  /** 0: all. */
+  /** How many rows at most; 0, the default: all. */
   limit?: number;
+  /** From the last key to the first. */
   reverse?: boolean;
 }
 
@@ -27,8 +31,16 @@ const DECLARED_UNDER: { readonly [kind in TableKind]: string } = {
 export class Table<K, V> {
   private schema: Schema | undefined;
   private id = 0;
+  /** Its name in the manifest. */
+  readonly name: string;
+  /** @internal */ readonly codecs: Codecs<K, V>;
+  /** @internal */ readonly kind: TableKind;
   /** @internal */
-  constructor(readonly name: string, /** @internal */ readonly codecs: Codecs<K, V>, /** @internal */ readonly kind: TableKind) {}
+  constructor(name: string, codecs: Codecs<K, V>, kind: TableKind) {
+    this.name = name;
+    this.codecs = codecs;
+    this.kind = kind;
+  }
 
   /** The value of a key, undefined if there is none. Changing it changes nothing. */
   async get(ctx: Context, key?: K): Promise<V | undefined> {

@@ -32,6 +32,7 @@ import type { SessionStore, WindowStore } from "./window.js";
 import { Kind, LENGTH_BYTES, MAX_VERSION, type Failure, type ScanRequest } from "./wire.js";
 
 export type { PendingTimer, SessionRules, TestStore, WindowRules } from "./testing_time.js";
+export type { Failure } from "./wire.js";
 
 const START = 1_700_000_000_000;
 const MAX_BYTES = 1 << 20;
@@ -43,10 +44,13 @@ const MAX_ROUNDS = 10_000;
 
 /** Names what a manifest would declare; inputs are those with handlers. */
 export interface TestSetup {
+  /** Names of stores; of those with windows, sessions or a time to live with what the manifest says of it. */
   stores?: readonly TestStore[];
+  /** Names of outputs. */
   outputs?: readonly string[];
   /** TestKit.setState gives them rows. */
   joins?: readonly string[];
+  /** As joins. */
   lookups?: readonly string[];
   /** Whether timers may be set. */
   timers?: boolean;
@@ -54,6 +58,7 @@ export interface TestSetup {
   lateness?: number;
   /** What becomes of records that are late for all their windows; default "Drop". */
   latePolicy?: "Drop" | "Process";
+  /** The number of the task that handlers see; default 0. */
   task?: number;
   /** false makes every read of state a question to the sidecar, as for values too large to travel along. */
   prefetch?: boolean;
@@ -63,6 +68,7 @@ export interface TestSetup {
 export interface TestRecord {
   key?: unknown;
   value?: unknown;
+  /** In order, names may repeat. */
   headers?: EmitOptions["headers"];
   /** Default: `now` of the kit. */
   timestamp?: number;
@@ -72,18 +78,24 @@ export interface TestRecord {
 export interface Emitted<K = unknown, V = unknown> {
   key: K | null;
   value: V | null;
+  /** The key's bytes. */
   rawKey: Buffer | null;
+  /** The value's bytes. */
   rawValue: Buffer | null;
+  /** In order, names may repeat. */
   headers: Header[];
   /** null: the time at which it is written. */
   timestamp: number | null;
+  /** null: by key. */
   partition: number | null;
 }
 
 /** A window or session with its value; undefined is a session without one. */
 export interface TestWindow<K = unknown, V = unknown> {
   key: K;
+  /** In milliseconds since 1970. */
   start: number;
+  /** In milliseconds since 1970: of a window the first that is not in it, of a session its last record. */
   end: number;
   value: V | undefined;
 }
@@ -93,8 +105,18 @@ export interface TestWindow<K = unknown, V = unknown> {
  * that closes or a hook, `input` is its name, and `offset` -1.
  */
 export class RecordFailed extends MillstreamError {
-  constructor(readonly input: string, readonly offset: number, readonly failure: Failure) {
+  /** The input's name. */
+  readonly input: string;
+  /** The record's, counted from 0 per input. */
+  readonly offset: number;
+  /** What the sidecar would be told. */
+  readonly failure: Failure;
+  /** @internal */
+  constructor(input: string, offset: number, failure: Failure) {
     super(`${failure.class} failure of "${input}" offset ${offset}: ${failure.message}`);
+    this.input = input;
+    this.offset = offset;
+    this.failure = failure;
   }
 }
 

@@ -2,23 +2,26 @@
 import { CLOSING, EVENT_TIME, TIMER, type Bounds, type OpenWindow } from "./batch_frame.js";
 import { ConfigError } from "./errors.js";
 import { sessionRow, windowRow } from "./row_keys.js";
-import { timerId } from "./timer.js";
+import { timerId, type Clock } from "./timer.js";
 import { portOf, type Port } from "./welcome.js";
 
 /** Of a store of type Window, in milliseconds; as in the manifest. */
 export interface WindowRules {
+  /** How long a window is. */
   size: number;
-  /** Default: `size`. */
+  /** From the beginning of one to that of the next; default: `size`. */
   advance?: number;
   /** Default: 0. */
   grace?: number;
   /** Default: size and grace. */
   retention?: number;
+  /** "Final": told once, when it closes, to App.onClose. */
   emit?: "Update" | "Final";
 }
 
 /** Of a store of type Session, in milliseconds; as in the manifest. */
 export interface SessionRules {
+  /** The longest time between two records of one session. */
   gap: number;
   /** Default: 0. */
   grace?: number;
@@ -38,9 +41,11 @@ export type TestStore = string | {
 /** A timer that is not due yet. */
 export interface PendingTimer {
   name: string;
-  clock: "event" | "wall";
+  /** What moves it. */
+  clock: Clock;
   /** The key's bytes. */
   key: Buffer;
+  /** When it will be due, in milliseconds since 1970. */
   time: number;
 }
 

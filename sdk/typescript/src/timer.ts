@@ -12,6 +12,7 @@ export type Clock = "event" | "wall";
 /** What a timer is known by beside its key. */
 export const timerId = (clock: number, name: string): string => `${clock}/${name}`;
 
+/** A plain or async function. See App.onTimer. */
 export type TimerHandler<K> = (ctx: Context, due: Due<K>) => void | Promise<void>;
 
 /** @internal */
@@ -26,9 +27,15 @@ export interface RegisteredTimer {
  * `timers: {}`.
  */
 export class Timer<K> {
+  /** What the timers of a key are known by, with their clock. */
+  readonly name: string;
+  /** What moves them. */
+  readonly clock: Clock;
   /** @internal */ readonly clockNumber: number;
   /** @internal */
-  constructor(readonly name: string, private readonly keyCodec: Codec<K>, readonly clock: Clock) {
+  constructor(name: string, private readonly keyCodec: Codec<K>, clock: Clock) {
+    this.name = name;
+    this.clock = clock;
     const size = Buffer.byteLength(name);
     if (size > MAX_NAME_BYTES) throw new ConfigError(`the name of a timer has at most ${MAX_NAME_BYTES} bytes, this one has ${size}: "${name}"`);
     if (clock !== "event" && clock !== "wall") throw new ConfigError(`timer "${name}": the clock is "event" or "wall", not "${String(clock)}"`);
@@ -87,13 +94,18 @@ export class Timer<K> {
 
 /** A timer that is due. State and outputs are as for a record of its key; outputs get its time. Read-only. */
 export class Due<K> {
+  /** The key's bytes; do not change them. */
+  readonly rawKey: Buffer;
   /** @internal */
-  constructor(private readonly item: TimerItem, readonly rawKey: Buffer, private readonly timer: Timer<K>) {}
+  constructor(private readonly item: TimerItem, rawKey: Buffer, private readonly timer: Timer<K>) {
+    this.rawKey = rawKey;
+  }
 
   get name(): string {
     return this.item.name;
   }
 
+  /** What moved it. */
   get clock(): Clock {
     return this.timer.clock;
   }

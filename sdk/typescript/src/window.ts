@@ -80,6 +80,7 @@ export class ClosedWindow<K, V> extends Window<K, V> {
   }
 }
 
+/** A plain or async function. See App.onClose. */
 export type CloseHandler<K, V> = (ctx: Context, window: ClosedWindow<K, V>) => void | Promise<void>;
 
 /** @internal */

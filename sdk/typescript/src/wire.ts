@@ -77,9 +77,14 @@ export function scanFrame(seq: Int, rid: number, scan: ScanRequest): Buffer {
   });
 }
 
+/** The failure of an item, as the sidecar is told of it. */
 export interface Failure {
+  /** What failed: decoding the record, the handler, or what it wrote and emitted. */
   class: "Decode" | "Handler" | "Output";
+  /** The error's name. */
   error: string;
+  /** What it says, and where in the program it was thrown. */
   message: string;
+  /** Whether another attempt could help. */
   retriable: boolean;
 }
