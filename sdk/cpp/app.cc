@@ -122,7 +122,7 @@ absl::Status App::Impl::Serve(int wake_fd) {
 
 absl::Status App::Impl::ServeOnce(const std::string& path, int wake_fd, bool* welcomed) {
   MS_ASSIGN_OR_RETURN(std::unique_ptr<Link> link, Link::Connect(path, wake_fd));
-  Session session(std::move(link), handlers_, options_, stop_);
+  Session session(std::move(link), program_, options_, stop_);
   const absl::Status status = session.Run();
   *welcomed = session.welcomed();
   if (status.ok()) {
@@ -135,7 +135,19 @@ absl::Status App::Impl::ServeOnce(const std::string& path, int wake_fd, bool* we
 App::App(AppOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 App::~App() = default;
 App& App::On(std::string input, Handler handler) {
-  impl_->On(std::move(input), std::move(handler));
+  impl_->program().inputs[std::move(input)] = std::move(handler);
+  return *this;
+}
+App& App::OnTimer(std::string name, Handler handler) {
+  impl_->program().timers[std::move(name)] = std::move(handler);
+  return *this;
+}
+App& App::OnClose(std::string store, Handler handler) {
+  impl_->program().closings[std::move(store)] = std::move(handler);
+  return *this;
+}
+App& App::MergeSessions(std::string store, SessionMerge merge) {
+  impl_->program().merges[std::move(store)] = std::move(merge);
   return *this;
 }
 absl::Status App::Run() { return impl_->Run(); }

@@ -8,7 +8,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "millstream/worker.h"
-#include "sdk/cpp/batch_host.h"
+#include "sdk/cpp/program.h"
 #include "sdk/cpp/session.h"
 
 namespace millstream::worker {
@@ -19,8 +19,7 @@ class App::Impl {
   explicit Impl(AppOptions options);
   ~Impl();
 
-  void On(std::string input, Handler handler) { handlers_[std::move(input)] = std::move(handler); }
-  const HandlerMap& handlers() const { return handlers_; }
+  Program& program() { return program_; }
   absl::Status Run();
   const Logger& logger() const { return options_.logger; }
   void Stop();
@@ -34,7 +33,7 @@ class App::Impl {
   void Wake();
 
   AppOptions options_;
-  HandlerMap handlers_;
+  Program program_;
   StopState stop_;
   std::vector<int> wake_fds_;  // one per worker, made by the constructor
 };

@@ -3,19 +3,16 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "millstream/worker.h"
+#include "sdk/cpp/program.h"
 #include "sidecar/protocol/messages.h"
 
 namespace millstream::worker {
-
-using HandlerMap = absl::flat_hash_map<std::string, Handler>;
 
 // A message with the memory its views point into.
 struct ReceivedMessage {
@@ -26,11 +23,16 @@ struct ReceivedMessage {
 // What a batch at work asks of whoever brought it: a session with the sidecar, or the test kit. Not thread-safe.
 class BatchHost {
  public:
+  // `program` outlives this.
+  explicit BatchHost(const Program& program) : program_(program) {}
   virtual ~BatchHost() = default;
 
+  const Program& program() const { return program_; }
   const protocol::Welcome& welcome() const { return welcome_; }
-  // nullptr: the program has none.
-  const Handler* HandlerOf(uint32_t input) const { return input < by_input_.size() ? by_input_[input] : nullptr; }
+  // nullptr: the program has none; so with the next two.
+  const Handler* HandlerOf(uint32_t input) const { return input < inputs_.size() ? inputs_[input] : nullptr; }
+  const Handler* ClosingOf(uint32_t store) const { return store < closings_.size() ? closings_[store] : nullptr; }
+  const SessionMerge* MergeOf(uint32_t store) const { return store < merges_.size() ? merges_[store] : nullptr; }
   uint64_t NewRequest() { return ++last_rid_; }
 
   virtual absl::Status Send(std::string_view frame) = 0;
@@ -42,19 +44,29 @@ class BatchHost {
   virtual absl::Status Look() = 0;
 
  protected:
-  // Binds the program's handlers to the inputs of WELCOME.
-  void Bind(protocol::Welcome welcome, const HandlerMap& handlers) {
+  // Binds what the program registered to the ids of WELCOME.
+  void Bind(protocol::Welcome welcome) {
     welcome_ = std::move(welcome);
-    by_input_.clear();
-    for (const protocol::NamedTopic& input : welcome_.inputs) {
-      const auto handler = handlers.find(input.name);
-      by_input_.push_back(handler == handlers.end() ? nullptr : &handler->second);
-    }
+    inputs_ = Bound(welcome_.inputs, program_.inputs);
+    closings_ = Bound(welcome_.stores, program_.closings);
+    merges_ = Bound(welcome_.stores, program_.merges);
   }
 
  private:
+  template <typename Named, typename Map>
+  static std::vector<const typename Map::mapped_type*> Bound(const std::vector<Named>& things, const Map& registered) {
+    std::vector<const typename Map::mapped_type*> bound;
+    for (const Named& thing : things) {
+      const auto found = registered.find(thing.name);
+      bound.push_back(found == registered.end() ? nullptr : &found->second);
+    }
+    return bound;
+  }
+
+  const Program& program_;
   protocol::Welcome welcome_;
-  std::vector<const Handler*> by_input_;
+  std::vector<const Handler*> inputs_, closings_;
+  std::vector<const SessionMerge*> merges_;
   uint64_t last_rid_ = 0;
 };
 

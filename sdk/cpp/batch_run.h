@@ -2,14 +2,14 @@
 #define MILLSTREAM_SDK_CPP_BATCH_RUN_H_
 
 #include <cstdint>
-#include <deque>
-#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -21,9 +21,13 @@
 
 namespace millstream::worker {
 
+// What a name of the manifest is meant to be.
+enum class Readable { kStore, kWindows, kSessions, kJoin, kLookup };
+
 // The handlers' view of one batch and what they stage: reads from own writes, then prefetched values, then by GET;
-// writes and outputs in order, cut back to the last whole item when one fails. One object serves batch after batch (its
-// memory is kept).
+// writes, outputs and timers in order, cut back to the last whole item when one fails. One object serves batch after
+// batch (its memory is kept). batch_run.cc: items and the RESULT; batch_state.cc: stores; batch_time.cc: windows,
+// sessions, timers.
 class BatchRun {
  public:
   // `host` outlives this.
@@ -32,19 +36,30 @@ class BatchRun {
   // Handles the items in order and gives the RESULT frame to send. Errors are those of the connection, or Cancelled.
   absl::StatusOr<std::string> Run(const protocol::Batch& batch);
 
-  // For Context and Store.
+  // For Context.
   const protocol::Batch& batch() const { return *batch_; }
   const protocol::RecordItem& item() const { return batch_->items[item_]; }
   const protocol::Welcome& welcome() const { return host_->welcome(); }
-  MaybeView RecordKey() const;
-  int StoreId(std::string_view name);
-  absl::StatusOr<MaybeView> Read(int store, MaybeView other_key);
-  absl::StatusOr<std::vector<MaybeView>> ReadMany(int store, const std::vector<std::string_view>& keys);
-  absl::Status Write(int store, MaybeView other_key, MaybeView value);
-  absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Scan(int store, const ScanOptions& options);
+  MaybeView ItemKey() const;
+  MaybeView ItemValue() const;
+  int64_t ItemTime() const;
   absl::Status Emit(std::string_view output, MaybeView key, MaybeView value, const EmitOptions& options);
+  absl::Status StageTimer(std::string_view name, std::optional<int64_t> time_ms, const TimerOptions& options);
   absl::Status FailOutput(absl::Status status);
   bool Cancelled();
+
+  // For what Context gives out. -1: the manifest has no such thing, which the calls with that id tell.
+  int Resolve(std::string_view name, Readable what);
+  absl::StatusOr<MaybeView> Read(int id, MaybeView other_key);
+  absl::StatusOr<std::vector<MaybeView>> ReadMany(int id, const std::vector<std::string_view>& keys);
+  absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Scan(int id, const ScanOptions& options);
+  absl::Status Write(int store, MaybeView other_key, MaybeView value);
+  absl::StatusOr<std::span<const Window>> Windows(int store);
+  // `other_key` of a session store is not used: nobody names one.
+  absl::StatusOr<MaybeView> ReadRow(int store, MaybeView other_key, const Window& window);
+  absl::Status WriteRow(int store, const Window& window, MaybeView value);
+  absl::StatusOr<std::vector<std::string_view>> SessionValues(int store);
+  absl::Status WriteSession(int store, std::string_view value);
 
  private:
   // What is known of one key in one store.
@@ -53,32 +68,62 @@ class BatchRun {
     int32_t last_op = -1;  // in StoreState::ops
     MaybeView value;
   };
+  using Slots = absl::flat_hash_map<absl::string_view, Slot>;
   struct StoreState {
-    std::vector<Slot> slots;  // per key of the batch
-    absl::flat_hash_map<absl::string_view, Slot> others;
+    std::vector<Slot> slots;                            // per key of the batch; none where keys are row keys
+    Slots others;                                       // by key, or row key
+    const protocol::Batch::StoreState* rows = nullptr;  // of a windowed store, those that came with the batch
+    bool rows_filled = false;                           // they are in `others`
+    std::vector<Window> windows;                        // of the item that asked last
     std::vector<protocol::StateOp> ops;
     size_t told_ops = 0;     // of ops, how many the sidecar saw as "new ops"
     size_t ops_at_item = 0;  // before the item at work
   };
   enum class ItemEnd { kDone, kFailed, kVoid };
 
+  // batch_run.cc
   void Begin(const protocol::Batch& batch);
+  void FillState(const protocol::Batch::StoreState& state);
   absl::Status SendExtendIfDue(size_t done);
   ItemEnd HandleItem(protocol::Failure* failure);
-  absl::Status CallHandler(const Handler& handler);
+  // The item's handler, or why there is none.
+  absl::StatusOr<const Handler*> HandlerOfItem() const;
+  absl::Status CallHandler();
+  void Explain(const absl::Status& status, protocol::Failure* failure) const;
   // Takes back what the failed item staged.
   void DropItem();
   std::string MakeResult(uint32_t done, std::optional<protocol::Failure> failure);
+  std::vector<protocol::StateOp> LastOps(const StoreState& store) const;
   // Effects of the items so far leave little room in a frame: the RESULT ends here, the rest of the batch is sent
   // again.
   bool FrameIsFull() const { return staged_bytes_ > host_->welcome().frame_cap / 2; }
+  absl::StatusOr<std::optional<int64_t>> OutputTime(std::string_view output, const EmitOptions& options) const;
 
-  absl::Status CheckStore(int store, bool needs_record_key);
+  // batch_state.cc
+  absl::Status CheckName(int id, bool needs_key) const;
   // The slot of a key, made if it is new.
-  Slot* Find(int store, MaybeView other_key);
+  Slot* Find(int id, MaybeView other_key);
   // Asks for the keys and fills their slots.
-  absl::Status Fetch(int store, std::vector<std::string_view> keys, const std::vector<Slot*>& slots);
+  absl::Status Fetch(int id, std::vector<std::string_view> keys, const std::vector<Slot*>& slots);
   protocol::StateOps NewOps();
+  absl::Status CheckSize(int store, MaybeView value);
+  void StageWrite(int store, std::string_view key, Slot* slot, MaybeView value);
+
+  // batch_time.cc
+  void FillRows(int store);
+  // The entry of a window's row, made if it is new.
+  Slots::iterator FindRow(int store, std::string_view key, const Window& window);
+  // Whether the item at work names the row: what did not come along of those does not exist.
+  bool ItemNames(int store, const Window& window) const;
+  const protocol::ItemWindow* SessionOf(int store) const;
+  bool WroteSession(int store, const protocol::ItemWindow& session);
+  // A closing window's value may have to be asked for.
+  absl::Status FetchClosing();
+  // Sessions that the handler did not write keep their value, or get it from what they are made of.
+  absl::Status FinishSessions();
+  absl::Status FinishSession(const protocol::ItemWindow& session);
+  // Set anew or cancelled by an earlier item of the batch.
+  bool IsOvertaken() const;
 
   BatchHost* const host_;
   const protocol::Batch* batch_ = nullptr;
@@ -87,15 +132,32 @@ class BatchRun {
   std::vector<StoreState> stores_;
   absl::flat_hash_map<absl::string_view, uint32_t> key_index_;  // made when a handler first names another key
   std::vector<protocol::OutputRecord> outputs_;
-  size_t outputs_at_item_ = 0;
-  size_t staged_bytes_ = 0;  // about what ops and outputs take in a frame
+  std::vector<protocol::TimerOp> timers_;
+  bool has_timer_items_ = false;
+  absl::flat_hash_set<std::string> timers_set_;  // key, clock and name; kept for a batch with timer items
+  size_t outputs_at_item_ = 0, timers_at_item_ = 0;
+  size_t staged_bytes_ = 0;  // about what ops, outputs and timers take in a frame
   size_t staged_bytes_at_item_ = 0;
-  std::string unknown_store_;
-  absl::Status output_failure_;                   // of the item at work
-  absl::Status void_;                             // not OK: the connection or the batch is over
-  std::deque<std::shared_ptr<const void>> kept_;  // memory of answers
+  std::string row_;              // scratch: the row key at work
+  MaybeView closing_value_;      // of the closing window at work
+  absl::Status undeclared_;      // what the last Resolve that gave -1 has to say
+  absl::Status output_failure_;  // of the item at work
+  absl::Status void_;            // not OK: the connection or the batch is over
   absl::Duration extended_at_;
 };
+
+// What only another program or manifest can cure: fails its item for good.
+absl::Status Final(absl::Status status);
+// "a, b", or "none".
+template <typename Named>
+std::string NamesOf(const std::vector<Named>& things) {
+  std::string names;
+  for (const Named& thing : things) names.append(names.empty() ? "" : ", ").append(thing.name);
+  return names.empty() ? "none" : names;
+}
+inline size_t SizeOf(MaybeView bytes) { return bytes.has_value() ? bytes->size() : 0; }
+// What a write, output or timer takes in a frame beside its bytes, at most.
+inline constexpr size_t kEntryBytes = 48;
 
 }  // namespace millstream::worker
 

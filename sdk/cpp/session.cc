@@ -9,6 +9,7 @@
 #include "common/base/strings.h"
 #include "millstream/version.h"
 #include "sdk/cpp/batch_run.h"
+#include "sdk/cpp/row_key.h"
 #include "sidecar/protocol/codec.h"
 #include "sidecar/protocol/error_codes.h"
 
@@ -29,9 +30,8 @@ absl::Status StatusOf(const protocol::Error& error) {
 
 }  // namespace
 
-Session::Session(std::unique_ptr<Link> link, const HandlerMap& handlers, const AppOptions& options,
-                 const StopState& stop)
-    : link_(std::move(link)), handlers_(handlers), options_(options), stop_(stop) {}
+Session::Session(std::unique_ptr<Link> link, const Program& program, const AppOptions& options, const StopState& stop)
+    : BatchHost(program), link_(std::move(link)), options_(options), stop_(stop) {}
 
 Session::~Session() = default;
 
@@ -57,7 +57,7 @@ absl::Status Session::Greet() {
   hello.name = options_.name;
   hello.parallel = options_.parallel;
   hello.inputs.emplace();
-  for (const auto& [input, handler] : handlers_) hello.inputs->push_back(input);
+  for (const auto& [input, handler] : program().inputs) hello.inputs->push_back(input);
   MS_RETURN_IF_ERROR(link_->Send(protocol::EncodeFrame(hello)));
 
   const absl::Duration deadline = SystemClock().Monotonic() + kWelcomeTimeout;
@@ -72,8 +72,8 @@ absl::Status Session::Greet() {
     if (welcome->version < protocol::kMinVersion || welcome->version > protocol::kMaxVersion)
       return Refuse(protocol::kBadFrame, StrCat("WELCOME has protocol version ", welcome->version, ", this SDK speaks ",
                                                 protocol::kMinVersion, " to ", protocol::kMaxVersion));
-    MS_RETURN_IF_ERROR(RefuseUnbuilt(*welcome));
-    Bind(std::move(*welcome), handlers_);
+    MS_RETURN_IF_ERROR(CheckManifest(*welcome));
+    Bind(std::move(*welcome));
     welcomed_ = true;
   }
   link_->set_cap(welcome().frame_cap);
@@ -94,16 +94,12 @@ absl::StatusOr<std::optional<ReceivedMessage>> Session::Receive(absl::Duration t
   return ReceivedMessage{*std::move(message), std::move((*frame)->buffer)};
 }
 
-// Names what this SDK cannot do yet, instead of handing the program what it does not expect.
-absl::Status Session::RefuseUnbuilt(const protocol::Welcome& welcome) {
-  std::string what = welcome.timers ? "timers" : "";
-  for (const protocol::StoreInfo& store : welcome.stores) {
-    if (store.type != "KeyValue") what = StrCat("store '", store.name, "' of type ", store.type);
-  }
-  if (what.empty()) return absl::OkStatus();
-  const std::string problem = StrCat("the manifest declares ", what, ": not supported yet by the C++ SDK");
-  link_->Send(protocol::EncodeFrame(protocol::Error{protocol::kWorkerFailed, problem})).IgnoreError();
-  return absl::FailedPreconditionError(problem);
+absl::Status Session::CheckManifest(const protocol::Welcome& welcome) {
+  const absl::Status fits = CheckFits(program(), welcome);
+  if (fits.ok()) return fits;
+  link_->Send(protocol::EncodeFrame(protocol::Error{protocol::kWorkerFailed, std::string(fits.message())}))
+      .IgnoreError();
+  return fits;
 }
 
 absl::Status Session::Refuse(const char* code, std::string_view problem) {
@@ -175,19 +171,37 @@ absl::Status Session::Take(protocol::Batch batch, std::shared_ptr<const void> bu
   if (valid >= options_.parallel)
     return Refuse(protocol::kBadFrame,
                   StrCat("batch ", batch.seq, " is more than the ", options_.parallel, " this worker takes at once"));
-  for (const protocol::RecordItem& item : batch.items) {
-    if (item.input >= welcome().inputs.size())
-      return Refuse(protocol::kBadFrame,
-                    StrCat("batch ", batch.seq, " names input ", item.input, ", there are ", welcome().inputs.size()));
-  }
-  const size_t readable = welcome().stores.size() + welcome().joins.size() + welcome().lookups.size();
-  for (const auto& state : batch.state) {
-    if (state.store >= readable)
-      return Refuse(protocol::kBadFrame,
-                    StrCat("batch ", batch.seq, " has state of store ", state.store, ", there are ", readable));
-  }
+  if (const std::string wrong = WrongIds(batch); !wrong.empty())
+    return Refuse(protocol::kBadFrame, StrCat("batch ", batch.seq, " names ", wrong));
   pending_.push_back({std::move(batch), std::move(buffer)});
   return absl::OkStatus();
+}
+
+std::string Session::WrongIds(const protocol::Batch& batch) const {
+  using Type = protocol::RecordItem::Type;
+  const auto& stores = welcome().stores;
+  const auto is_type = [&](uint32_t store, std::string_view type) {
+    return store < stores.size() && stores[store].type == type;
+  };
+  for (const protocol::RecordItem& item : batch.items) {
+    if (item.type == Type::kRecord && item.input >= welcome().inputs.size())
+      return StrCat("input ", item.input, ", there are ", welcome().inputs.size());
+    if (item.type == Type::kClosing && !is_type(item.store, "Window"))
+      return StrCat("a closing window of store ", item.store, ", which has none");
+    for (const protocol::ItemWindow& window : item.windows) {
+      if (!is_type(window.store, window.session ? "Session" : "Window"))
+        return StrCat("a ", window.session ? "session" : "window", " of store ", window.store, ", which has none");
+    }
+  }
+  const size_t readable = stores.size() + welcome().joins.size() + welcome().lookups.size();
+  for (const auto& state : batch.state) {
+    if (state.store >= readable) return StrCat("state of store ", state.store, ", there are ", readable);
+    const bool windowed = state.store < stores.size() && IsWindowed(stores[state.store]);
+    if (windowed ? !state.values.empty() : state.windowed)
+      return StrCat("state of store ", state.store, " of the other form: its type is ",
+                    state.store < stores.size() ? stores[state.store].type : "KeyValue");
+  }
+  return "";
 }
 
 absl::StatusOr<ReceivedMessage> Session::Ask(std::string_view frame, uint64_t seq, uint64_t rid) {

@@ -31,7 +31,7 @@ struct StopState {
 class Session : public BatchHost {
  public:
   // `stop`: whoever changes it wakes the link. All outlive the session.
-  Session(std::unique_ptr<Link> link, const HandlerMap& handlers, const AppOptions& options, const StopState& stop);
+  Session(std::unique_ptr<Link> link, const Program& program, const AppOptions& options, const StopState& stop);
   ~Session() override;
 
   // OK: over in good order. FailedPrecondition: refused, connecting again is no use. Others: connect again.
@@ -40,7 +40,6 @@ class Session : public BatchHost {
 
   absl::Status Send(std::string_view frame) override { return link_->Send(frame); }
   absl::Status Refuse(const char* code, std::string_view problem) override;
-  absl::Status RefuseUnbuilt(const protocol::Welcome& welcome);
   absl::StatusOr<ReceivedMessage> Ask(std::string_view frame, uint64_t seq, uint64_t rid) override;
   absl::Status Look() override;
 
@@ -51,17 +50,20 @@ class Session : public BatchHost {
     bool cancelled = false;
   };
   absl::Status Greet();
+  // A manifest that the program does not fit: tells both sides.
+  absl::Status CheckManifest(const protocol::Welcome& welcome);
   absl::Status Serve();
   // Says GOODBYE when it is time to.
   absl::Status LeaveIfTold();
   absl::StatusOr<std::optional<ReceivedMessage>> Receive(absl::Duration timeout);
   absl::Status Take(protocol::Batch batch, std::shared_ptr<const void> buffer);
+  // Whether the ids in a batch are those of WELCOME; what is wrong, if anything.
+  std::string WrongIds(const protocol::Batch& batch) const;
   // Everything but VALUES and ROWS.
   absl::Status Handle(ReceivedMessage received);
   absl::Status RunFront();
 
   std::unique_ptr<Link> link_;
-  const HandlerMap& handlers_;
   const AppOptions& options_;
   const StopState& stop_;
   bool welcomed_ = false;

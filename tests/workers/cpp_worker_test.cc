@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/synchronization/mutex.h"
+#include "common/base/bytes.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "gmock/gmock.h"
@@ -28,6 +29,8 @@ using ::testing::HasSubstr;
 // The engine's side: welcomes, and keeps what workers say.
 class FakeEngine : public server::WorkerEvents {
  public:
+  bool with_time = false;  // the manifest has a windowed store, one of sessions, and timers; set before workers connect
+
   absl::StatusOr<protocol::Welcome> OnHello(const server::ConnectedWorker& worker) override {
     if (worker.hello.inputs.has_value()) {
       for (const std::string& input : *worker.hello.inputs) {
@@ -39,6 +42,11 @@ class FakeEngine : public server::WorkerEvents {
     welcome.inputs = {{"in", "in-topic"}, {"unhandled", "t"}};
     welcome.outputs = {{"out", "out-topic", 100}, {"other", "other-topic", 1 << 20}};
     welcome.stores = {{"counts", "KeyValue", true, 50}, {"cold", "KeyValue", false, 1 << 20}};
+    if (with_time) {
+      welcome.stores.push_back({"minutes", "Window", true, 50, protocol::StoreInfo::Window{60, 60, 0, 60, true}});
+      welcome.stores.push_back({"visits", "Session", true, 50, std::nullopt, protocol::StoreInfo::Session{10, 0, 10}});
+      welcome.timers = true;
+    }
     welcome.lookups = {{"rates", "rates-topic"}};
     welcome.deadline_ms = 10'000;
     welcome.min_timestamp_ms = -1000;
@@ -53,9 +61,9 @@ class FakeEngine : public server::WorkerEvents {
     absl::MutexLock lock(&mutex_);
     messages_.emplace_back(id, std::move(message));
   }
-  void OnDisconnected(WorkerId id, const absl::Status&, bool orderly) override {
+  void OnDisconnected(WorkerId id, const absl::Status& why, bool orderly) override {
     absl::MutexLock lock(&mutex_);
-    ended_[id] = orderly;
+    ended_[id] = {orderly, why};
   }
 
   WorkerId WaitWorker(size_t number) {
@@ -71,13 +79,17 @@ class FakeEngine : public server::WorkerEvents {
     MS_CHECK(messages_.size() >= taken_);
     return messages_[taken_ - 1].second;
   }
-  bool WaitEnded(WorkerId id) {
+  // Whether it ended in good order.
+  bool WaitEnded(WorkerId id) { return WaitEnd(id).first; }
+  // Why it ended; what an ERROR said is in it.
+  std::string WaitReason(WorkerId id) { return std::string(WaitEnd(id).second.message()); }
+
+ private:
+  std::pair<bool, absl::Status> WaitEnd(WorkerId id) {
     Await([&] { return ended_.contains(id); });
     absl::MutexLock lock(&mutex_);
     return ended_[id];
   }
-
- private:
   template <typename Condition>
   void Await(const Condition& condition) {
     absl::MutexLock lock(&mutex_);
@@ -86,7 +98,7 @@ class FakeEngine : public server::WorkerEvents {
   absl::Mutex mutex_;
   std::vector<WorkerId> workers_;
   std::vector<std::pair<WorkerId, server::InboundMessage>> messages_;
-  std::map<WorkerId, bool> ended_;
+  std::map<WorkerId, std::pair<bool, absl::Status>> ended_;
   size_t taken_ = 0;
 };
 
@@ -256,13 +268,21 @@ TEST_F(CppWorkerTest, FailureClasses) {
     if (what == "output") return ctx.Emit("nowhere", "k", "v");
     if (what == "null key") return ctx.State("counts").Get().status();
     if (what == "lookup") return ctx.State("rates").Put("k", "v");
+    if (what == "type") return ctx.Windows("counts").Windows().status();
     return absl::OkStatus();
   });
   const std::vector<std::tuple<std::string, std::string, std::string>> cases = {
-      {"throw", "Handler", "thrown"},        {"reject", "Handler", "hopeless"},       {"decode", "Decode", "no JSON"},
-      {"large value", "Output", "takes 50"}, {"large output", "Output", "takes 100"}, {"time", "Output", "-1001"},
-      {"store", "Handler", "counts, cold"},  {"output", "Output", "out, other"},      {"null key", "Handler", "no key"},
-      {"lookup", "Handler", "read only"},
+      {"throw", "Handler", "thrown"},
+      {"reject", "Handler", "hopeless"},
+      {"decode", "Decode", "no JSON"},
+      {"large value", "Output", "takes 50"},
+      {"large output", "Output", "takes 100"},
+      {"time", "Output", "-1001"},
+      {"store", "Handler", "counts, cold"},
+      {"output", "Output", "out, other"},
+      {"null key", "Handler", "no key"},
+      {"lookup", "Handler", "store of type KeyValue"},
+      {"type", "Handler", "store of type Window"},
   };
   uint64_t seq = 0;
   for (const auto& [value, failure_class, text] : cases) {
@@ -278,7 +298,7 @@ TEST_F(CppWorkerTest, FailureClasses) {
     }
     EXPECT_EQ(result.failure->failure_class, failure_class);
     EXPECT_THAT(result.failure->message, HasSubstr(text));
-    EXPECT_EQ(result.failure->retriable, value == "throw" || value == "null key" || value == "lookup");
+    EXPECT_EQ(result.failure->retriable, value == "throw" || value == "null key");
   }
 }
 
@@ -319,7 +339,7 @@ TEST_F(CppWorkerTest, AsksForWhatIsNotPrefetched) {
     auto other = ctx.State("cold").Get("elsewhere");
     if (!other.ok()) return other.status();
     auto again = ctx.State("cold").Get("elsewhere");  // answered from memory
-    auto rate = ctx.State("rates").Get("EUR");
+    auto rate = ctx.Lookup("rates").Get("EUR");
     auto own = ctx.State("counts").Get("a");  // the record's own key, by name
     return ctx.Emit("other", StrCat(std::string(**again), "/", rate->has_value() ? "known" : "unknown"),
                     StrCat(std::string(**own)));
@@ -375,6 +395,165 @@ TEST_F(CppWorkerTest, ACancelledBatchEndsEmpty) {
   EXPECT_EQ(result.done, 0u);
   EXPECT_FALSE(result.failure.has_value());
   EXPECT_TRUE(result.ops.empty());
+}
+
+// Windows, sessions and timers: stores 2 ("minutes", emit: Final) and 3 ("visits").
+class TimeTest : public CppWorkerTest {
+ protected:
+  using Type = protocol::RecordItem::Type;
+  void SetUp() override {
+    engine_.with_time = true;
+    CppWorkerTest::SetUp();
+  }
+  void RunTimed(Handler on_record, Handler on_due) {
+    app_ = std::make_unique<App>(options_);
+    app_->On("in", std::move(on_record)).OnTimer("a", on_due).OnTimer("b", on_due).OnClose("minutes", on_due);
+    thread_ = std::thread([this] { status_ = app_->Run(); });
+  }
+  static protocol::RecordItem Record(int64_t time, std::string_view value, protocol::ItemWindow window) {
+    protocol::RecordItem item;
+    item.timestamp_ms = time;
+    item.key_index = 0;
+    item.value = value;
+    item.windows = {std::move(window)};
+    return item;
+  }
+  static protocol::RecordItem TimerItem(std::string_view name, protocol::TimerClock clock, int64_t time) {
+    protocol::RecordItem item;
+    item.type = Type::kTimer;
+    item.key_index = 0;
+    item.clock = clock;
+    item.name = name;
+    item.timestamp_ms = time;
+    return item;
+  }
+  static Batch BatchOf(uint64_t seq, std::vector<protocol::RecordItem> items) {
+    Batch batch;
+    batch.seq = seq;
+    batch.keys = {"k"};
+    batch.items = std::move(items);
+    return batch;
+  }
+  static std::string SessionRow(int64_t start, int64_t end) {
+    std::string row = "k";
+    AppendBigEndian64(static_cast<uint64_t>(start) ^ (uint64_t{1} << 63), &row);
+    AppendBigEndian64(static_cast<uint64_t>(end) ^ (uint64_t{1} << 63), &row);
+    return row;
+  }
+  // The writes of the only store in a RESULT, in their order.
+  static std::vector<std::pair<std::string, std::string>> Writes(const protocol::Result& result) {
+    EXPECT_EQ(result.ops.size(), 1u);
+    std::vector<std::pair<std::string, std::string>> writes;
+    for (const auto& op : result.ops.at(0).second) writes.emplace_back(op.key, op.value.value_or("nil"));
+    return writes;
+  }
+};
+
+absl::Status Nothing(Context&) { return absl::OkStatus(); }
+
+TEST_F(TimeTest, ATimerThatAnEarlierItemCancelledIsPassedOver) {
+  RunTimed(Nothing, [](Context& ctx) -> absl::Status {
+    if (ctx.timer() == "a") return ctx.CancelTimer("b");
+    EXPECT_EQ(ctx.timer_clock(), TimerClock::kWallClock) << "the one that was cancelled is called";
+    return ctx.Emit("out", ctx.key(), "b");
+  });
+  Send(EncodeFrame(BatchOf(
+      1, {TimerItem("a", protocol::TimerClock::kEventTime, 100), TimerItem("b", protocol::TimerClock::kEventTime, 100),
+          TimerItem("b", protocol::TimerClock::kWallClock, 101)})));
+  const auto result = Expect<protocol::Result>();
+  EXPECT_EQ(result.done, 3u);
+  ASSERT_EQ(result.outputs.size(), 1u);
+  EXPECT_EQ(result.outputs[0].timestamp_ms, 101);
+  ASSERT_EQ(result.timers.size(), 1u);
+  EXPECT_EQ(result.timers[0].name, "b");
+  EXPECT_EQ(result.timers[0].time_ms, std::nullopt);
+  Send(EncodeFrame(BatchOf(2, {TimerItem("c", protocol::TimerClock::kEventTime, 100)})));
+  const auto failed = Expect<protocol::Result>();
+  EXPECT_THAT(failed.failure->message, HasSubstr("no handler for timer \"c\""));
+  EXPECT_THAT(failed.failure->message, HasSubstr("Handlers exist for: a, b"));
+  EXPECT_FALSE(failed.failure->retriable);
+}
+
+TEST_F(TimeTest, SessionsGrowWithinABatch) {
+  RunTimed(
+      [](Context& ctx) -> absl::Status {
+        if (ctx.value() == "-") return absl::OkStatus();
+        const auto values = ctx.Sessions("visits").Values();
+        if (!values.ok()) return values.status();
+        std::string all;
+        for (const std::string_view value : *values) all += value;
+        return ctx.Sessions("visits").Put(all + std::string(*ctx.value()));
+      },
+      Nothing);
+  Batch batch = BatchOf(
+      1, {Record(10, "a", {3, 10, 10, true, {}}), Record(15, "b", {3, 10, 15, true, {{10, 10}}}),
+          Record(17, "-", {3, 10, 17, true, {{10, 15}}}), Record(25, "c", {3, 10, 30, true, {{10, 17}, {30, 30}}})});
+  auto& state = batch.state.emplace_back();
+  state.store = 3;
+  state.windowed = true;
+  state.windows = {{{30, 30, {StateValue::What::kValue, "x"}}}};
+  Send(EncodeFrame(batch));
+  const std::vector<std::pair<std::string, std::string>> grown = {
+      {SessionRow(10, 10), "a"}, {SessionRow(10, 15), "ab"}, {SessionRow(10, 17), "ab"}, {SessionRow(10, 30), "abxc"}};
+  EXPECT_EQ(Writes(Expect<protocol::Result>()), grown);
+  // Nothing came along: the values are asked for.
+  Send(EncodeFrame(BatchOf(2, {Record(40, "d", {3, 10, 40, true, {{10, 30}}})})));
+  const auto get = Expect<protocol::Get>();
+  EXPECT_EQ(get.keys, std::vector<std::string_view>{SessionRow(10, 30)});
+  Send(EncodeFrame(protocol::Values{2, get.rid, {MaybeBytes("y")}, {}}));
+  const std::vector<std::pair<std::string, std::string>> asked = {{SessionRow(10, 40), "yd"}};
+  EXPECT_EQ(Writes(Expect<protocol::Result>()), asked);
+}
+
+TEST_F(TimeTest, AClosingWindowWhoseValueDidNotTravelIsAskedFor) {
+  RunTimed(Nothing, [](Context& ctx) -> absl::Status { return ctx.Emit("out", ctx.key(), ctx.value()); });
+  protocol::RecordItem closing;
+  closing.type = Type::kClosing;
+  closing.key_index = 0;
+  closing.store = 2;
+  closing.closing = {0, 60, {StateValue::What::kNotPrefetched, {}}};
+  Send(EncodeFrame(BatchOf(1, {closing})));
+  const auto get = Expect<protocol::Get>();
+  EXPECT_EQ(get.store, 2u);
+  EXPECT_EQ(get.keys, std::vector<std::string_view>{std::string_view("k\0\0\0\0\0\0\0\0", 9)});
+  Send(EncodeFrame(protocol::Values{1, get.rid, {MaybeBytes("last")}, {}}));
+  const auto result = Expect<protocol::Result>();
+  EXPECT_EQ(result.outputs.at(0).value, "last");
+  EXPECT_EQ(result.outputs.at(0).timestamp_ms, 59);
+}
+
+TEST_F(TimeTest, BatchesThatDoNotFitTheWelcomeAreRefused) {
+  RunTimed(Nothing, Nothing);
+  protocol::RecordItem closing;
+  closing.type = Type::kClosing;
+  closing.key_index = 0;
+  closing.store = 3;
+  Batch rows = BatchOf(1, {});
+  rows.state.push_back({0, {}, true, {{{0, 60, {StateValue::What::kValue, "x"}}}}});
+  Batch values = BatchOf(1, {});
+  values.state.push_back({2, {{StateValue::What::kValue, "x"}}, false, {}});
+  const std::vector<std::pair<Batch, std::string>> cases = {
+      {BatchOf(1, {Record(1, "a", {3, 0, 60, false, {}})}), "a window of store 3"},
+      {BatchOf(1, {Record(1, "a", {2, 0, 60, true, {}})}), "a session of store 2"},
+      {BatchOf(1, {Record(1, "a", {9, 0, 60, false, {}})}), "a window of store 9"},
+      {BatchOf(1, {closing}), "a closing window of store 3"},
+      {rows, "state of store 0 of the other form"},
+      {values, "state of store 2 of the other form"},
+  };
+  for (size_t i = 0; i < cases.size(); ++i) {
+    SCOPED_TRACE(cases[i].second);
+    const WorkerId worker = engine_.WaitWorker(i + 1);
+    ASSERT_EQ(server_->Send(worker, EncodeFrame(cases[i].first)), absl::OkStatus());
+    EXPECT_THAT(engine_.WaitReason(worker), HasSubstr(StrCat("BadFrame: batch 1 names ", cases[i].second)));
+  }
+}
+
+TEST_F(TimeTest, AProgramThatDoesNotFitSaysSoToBothSides) {
+  RunWith(AppendHandler);  // no handler for the windows of "minutes"
+  EXPECT_THAT(engine_.WaitReason(engine_.WaitWorker(1)), HasSubstr("WorkerFailed: store \"minutes\""));
+  const absl::Status status = Join();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("add OnClose(\"minutes\", ...)"));
 }
 
 TEST_F(CppWorkerTest, TraceNamesEveryItemBeforeItStarts) {

@@ -1,9 +1,10 @@
-// The programs beside this file, through the test kit of the installed package: exit code 0 when all is as it should be.
+// The programs beside this file, through the test kit of the installed package: exit code 0 when all is as it should
+// be.
+#include <millstream/testing.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-
-#include <millstream/testing.h>
 
 // Their main functions under other names.
 #define main CentsMain
@@ -16,12 +17,12 @@
 #include <hourly.cc>
 #undef main
 
-#define CHECK_THAT(condition)                                                    \
-  do {                                                                           \
-    if (!(condition)) {                                                          \
+#define CHECK_THAT(condition)                                                      \
+  do {                                                                             \
+    if (!(condition)) {                                                            \
       std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-      std::exit(1);                                                              \
-    }                                                                            \
+      std::exit(1);                                                                \
+    }                                                                              \
   } while (false)
 
 void TestCents() {
@@ -47,13 +48,21 @@ void TestWordCount() {
 void TestHourly() {
   ms::App app;
   AddHourly(app);
-  ms::TestKit kit(app, {.stores = {"hours"}, .outputs = {"averages"}});
-  CHECK_THAT(kit.FeedBatch("celsius", {{.key = "s", .value = "10", .timestamp_ms = 3'600'000},
-                                       {.key = "s", .value = "20", .timestamp_ms = 7'199'999},
-                                       {.key = "s", .value = "5", .timestamp_ms = 7'200'000}}).ok());
+  ms::TestKit kit(app,
+                  {.outputs = {"averages"}, .windows = {{.name = "hours", .size_ms = 3'600'000, .grace_ms = 300'000}}});
+  CHECK_THAT(
+      kit.FeedBatch("celsius", {{.key = "s", .value = "10", .timestamp_ms = 3'600'000},
+                                {.key = "s", .value = "20", .timestamp_ms = 7'199'999},
+                                {.key = "s", .value = "5", .timestamp_ms = 7'200'000},
+                                {.key = "s", .value = "30", .timestamp_ms = 3'700'000},  // late, within the grace
+                                {.key = "s", .value = "7", .timestamp_ms = 7'500'000},   // which ends here
+                                {.key = "s", .value = "99", .timestamp_ms = 3'700'000}})
+          .ok());
   const auto averages = kit.Outputs("averages");
-  CHECK_THAT(averages.size() == 3 && averages[1].key == "s@3600000" && averages[1].value == "15.0");
-  CHECK_THAT(averages[2].key == "s@7200000" && averages[2].value == "5.0");
+  CHECK_THAT(averages.size() == 5 && averages[1].value == "15.0" && averages[1].timestamp_ms == 3'600'000);
+  CHECK_THAT(averages[2].value == "5.0" && averages[3].value == "20.0" && averages[4].value == "6.0");
+  CHECK_THAT(kit.late_records() == 1);
+  CHECK_THAT(!kit.Feed("celsius", {.value = "1"}).ok());
 }
 
 int main() {

@@ -10,26 +10,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "millstream/codec.h"
+#include "millstream/typed_codecs.h"
 #include "millstream/worker.h"
 
-/// Values instead of bytes: handles on stores and outputs, and handlers, each with its codecs. A handle is a name and
-/// two codecs: made once, at the top of the program, used by every thread.
+/// Values instead of bytes: handles on stores, joins, lookups and outputs, and handlers, each with its codecs. A handle
+/// is a name and two codecs: made once, at the top of the program, used by every thread. Windows, sessions and timers
+/// are in typed_time.h.
 namespace millstream::worker {
 
-namespace internal {
-
-// "store counts: the value is not UTF-8 text: ..."
-inline std::string Blame(std::string_view thing, std::string_view name, std::string_view what, std::string_view codec,
-                         const absl::Status& cause) {
-  std::string text(thing);
-  text.append(" ").append(name).append(": the ").append(what).append(" is not ").append(codec).append(": ");
-  return text.append(cause.message().data(), cause.message().size());
-}
-
-}  // namespace internal
-
-/// A store with codecs. The methods are those of Store; absent values are nullopt. A stored value that the codec
-/// refuses is FailedPrecondition: was the codec of the store changed?
+/// A store of type KeyValue with codecs. The methods are those of Store; absent values are nullopt. A stored value that
+/// the codec refuses is FailedPrecondition: was the codec of the store changed?
 template <Codec K, Codec V>
 class TypedStore {
  public:
@@ -38,81 +28,113 @@ class TypedStore {
 
   /// `name`: in the manifest.
   explicit TypedStore(std::string name, K key = {}, V value = {})
-      : name_(std::move(name)), key_(std::move(key)), value_(std::move(value)) {}
+      : codecs_{"store", std::move(name), std::move(key), std::move(value)} {}
 
   /// In the manifest.
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return codecs_.name; }
 
   /// The value of the record's own key.
-  absl::StatusOr<std::optional<Value>> Get(Context& ctx) const { return Read(ctx.State(name_).Get()); }
+  absl::StatusOr<std::optional<Value>> Get(Context& ctx) const { return codecs_.Read(State(ctx).Get()); }
   /// The value of another key of this task.
-  absl::StatusOr<std::optional<Value>> Get(Context& ctx, const Key& key) const {
-    std::string bytes;
-    if (absl::Status status = EncodeKey(key, &bytes); !status.ok()) return status;
-    return Read(ctx.State(name_).Get(bytes));
+  absl::StatusOr<std::optional<Value>> Get(Context& ctx, const Key& key) const { return codecs_.Get(State(ctx), key); }
+  /// The values of several keys, in their order, in as few round trips as possible.
+  absl::StatusOr<std::vector<std::optional<Value>>> GetMany(Context& ctx, const std::vector<Key>& keys) const {
+    return codecs_.GetMany(State(ctx), keys);
   }
   /// Writes the value of the record's own key. What cannot be encoded fails the record, class Output.
   absl::Status Put(Context& ctx, const Value& value) const {
     std::string bytes;
-    if (absl::Status status = EncodeValue(ctx, value, &bytes); !status.ok()) return status;
-    return ctx.State(name_).Put(bytes);
+    if (absl::Status status = codecs_.EncodeValue(ctx, value, &bytes); !status.ok()) return status;
+    return State(ctx).Put(bytes);
   }
   /// Writes the value of another key of this task.
   absl::Status Put(Context& ctx, const Key& key, const Value& value) const {
     std::string key_bytes, bytes;
-    if (absl::Status status = EncodeKey(key, &key_bytes); !status.ok()) return status;
-    if (absl::Status status = EncodeValue(ctx, value, &bytes); !status.ok()) return status;
-    return ctx.State(name_).Put(key_bytes, bytes);
+    if (absl::Status status = codecs_.EncodeKey(key, &key_bytes); !status.ok()) return status;
+    if (absl::Status status = codecs_.EncodeValue(ctx, value, &bytes); !status.ok()) return status;
+    return State(ctx).Put(key_bytes, bytes);
   }
   /// Deletes the record's own key.
-  absl::Status Delete(Context& ctx) const { return ctx.State(name_).Delete(); }
+  absl::Status Delete(Context& ctx) const { return State(ctx).Delete(); }
   /// Deletes another key of this task.
   absl::Status Delete(Context& ctx, const Key& key) const {
     std::string bytes;
-    if (absl::Status status = EncodeKey(key, &bytes); !status.ok()) return status;
-    return ctx.State(name_).Delete(bytes);
+    if (absl::Status status = codecs_.EncodeKey(key, &bytes); !status.ok()) return status;
+    return State(ctx).Delete(bytes);
   }
   /// Rows by the order of their keys' bytes; the bounds of `options` are bytes.
   absl::StatusOr<std::vector<std::pair<Key, Value>>> Scan(Context& ctx, const ScanOptions& options = {}) const {
-    auto rows = ctx.State(name_).Scan(options);
-    if (!rows.ok()) return rows.status();
-    std::vector<std::pair<Key, Value>> decoded;
-    for (const auto& [key, value] : *rows) {
-      absl::StatusOr<Key> one = key_.Decode(key);
-      if (!one.ok()) return Stored("key", key_.name(), one.status());
-      absl::StatusOr<Value> other = value_.Decode(value);
-      if (!other.ok()) return Stored("value", value_.name(), other.status());
-      decoded.emplace_back(*std::move(one), *std::move(other));
-    }
-    return decoded;
+    return codecs_.Scan(State(ctx), options);
   }
 
  private:
-  absl::Status Stored(std::string_view what, std::string_view codec, const absl::Status& cause) const {
-    return absl::FailedPreconditionError(internal::Blame("store", name_, what, codec, cause) +
-                                         ". Was the codec of the store changed?");
+  Store State(Context& ctx) const { return ctx.State(codecs_.name); }
+  internal::TableCodecs<K, V> codecs_;
+};
+
+/// A join of the manifest: a topic as a read-only table, partitioned like the inputs; each task sees its own partition.
+/// The value of the record's key came with the batch and is as old as the batch; others are asked for and newer.
+template <Codec K, Codec V>
+class TypedJoin {
+ public:
+  using Key = typename K::Value;    ///< of keys
+  using Value = typename V::Value;  ///< of values
+
+  /// `name`: in the manifest.
+  explicit TypedJoin(std::string name, K key = {}, V value = {})
+      : codecs_{"join", std::move(name), std::move(key), std::move(value)} {}
+
+  /// In the manifest.
+  const std::string& name() const { return codecs_.name; }
+
+  /// The value of the record's own key.
+  absl::StatusOr<std::optional<Value>> Get(Context& ctx) const { return codecs_.Read(ctx.Join(codecs_.name).Get()); }
+  /// The value of another key of this task.
+  absl::StatusOr<std::optional<Value>> Get(Context& ctx, const Key& key) const {
+    return codecs_.Get(ctx.Join(codecs_.name), key);
   }
-  absl::StatusOr<std::optional<Value>> Read(const absl::StatusOr<MaybeView>& bytes) const {
-    if (!bytes.ok()) return bytes.status();
-    if (!bytes->has_value()) return std::optional<Value>();
-    absl::StatusOr<Value> value = value_.Decode(**bytes);
-    if (!value.ok()) return Stored("value", value_.name(), value.status());
-    return std::optional<Value>(*std::move(value));
+  /// As TypedStore::GetMany.
+  absl::StatusOr<std::vector<std::optional<Value>>> GetMany(Context& ctx, const std::vector<Key>& keys) const {
+    return codecs_.GetMany(ctx.Join(codecs_.name), keys);
   }
-  absl::Status EncodeKey(const Key& key, std::string* bytes) const {
-    const absl::Status status = key_.Encode(key, bytes);
-    return status.ok() ? status
-                       : absl::InvalidArgumentError(internal::Blame("store", name_, "key", key_.name(), status));
-  }
-  absl::Status EncodeValue(Context& ctx, const Value& value, std::string* bytes) const {
-    const absl::Status status = value_.Encode(value, bytes);
-    if (status.ok()) return status;
-    return ctx.FailOutput(absl::InvalidArgumentError(internal::Blame("store", name_, "value", value_.name(), status)));
+  /// As TypedStore::Scan.
+  absl::StatusOr<std::vector<std::pair<Key, Value>>> Scan(Context& ctx, const ScanOptions& options = {}) const {
+    return codecs_.Scan(ctx.Join(codecs_.name), options);
   }
 
-  std::string name_;
-  K key_;
-  V value_;
+ private:
+  internal::TableCodecs<K, V> codecs_;
+};
+
+/// A lookup of the manifest: a whole topic as a read-only table, the same for every task, as it is now.
+template <Codec K, Codec V>
+class TypedLookup {
+ public:
+  using Key = typename K::Value;    ///< of keys
+  using Value = typename V::Value;  ///< of values
+
+  /// `name`: in the manifest.
+  explicit TypedLookup(std::string name, K key = {}, V value = {})
+      : codecs_{"lookup", std::move(name), std::move(key), std::move(value)} {}
+
+  /// In the manifest.
+  const std::string& name() const { return codecs_.name; }
+
+  /// The value of a key.
+  absl::StatusOr<std::optional<Value>> Get(Context& ctx, const Key& key) const {
+    return codecs_.Get(ctx.Lookup(codecs_.name), key);
+  }
+  /// As TypedStore::GetMany.
+  absl::StatusOr<std::vector<std::optional<Value>>> GetMany(Context& ctx, const std::vector<Key>& keys) const {
+    return codecs_.GetMany(ctx.Lookup(codecs_.name), keys);
+  }
+  /// As TypedStore::Scan.
+  absl::StatusOr<std::vector<std::pair<Key, Value>>> Scan(Context& ctx, const ScanOptions& options = {}) const {
+    return codecs_.Scan(ctx.Lookup(codecs_.name), options);
+  }
+
+ private:
+  internal::TableCodecs<K, V> codecs_;
 };
 
 /// An output with codecs.
@@ -167,19 +189,9 @@ template <Codec K, Codec V, typename F>
 void On(App& app, std::string input, F handler, K key = {}, V value = {}) {
   app.On(input, [=](Context& ctx) -> absl::Status {
     TypedRecord<typename K::Value, typename V::Value> record;
-    if (const MaybeView bytes = ctx.key()) {
-      auto decoded = key.Decode(*bytes);
-      if (!decoded.ok())
-        return absl::DataLossError(internal::Blame("input", input, "key", key.name(), decoded.status()));
-      record.key = *std::move(decoded);
-    }
-    if (const MaybeView bytes = ctx.value()) {
-      auto decoded = value.Decode(*bytes);
-      if (!decoded.ok())
-        return absl::DataLossError(internal::Blame("input", input, "value", value.name(), decoded.status()));
-      record.value = *std::move(decoded);
-    }
-    return handler(ctx, record);
+    absl::Status status = internal::DecodeItem("input", input, "key", key, ctx.key(), &record.key);
+    if (status.ok()) status = internal::DecodeItem("input", input, "value", value, ctx.value(), &record.value);
+    return status.ok() ? handler(ctx, record) : status;
   });
 }
 

@@ -1,0 +1,61 @@
+#include "sdk/cpp/program.h"
+
+#include <algorithm>
+
+#include "common/base/status.h"
+#include "common/base/strings.h"
+
+namespace millstream::worker {
+namespace {
+
+bool IsFinal(const protocol::StoreInfo& store) { return store.window.has_value() && store.window->final; }
+
+absl::Status CheckStores(const Program& program, const protocol::Welcome& welcome) {
+  for (const protocol::StoreInfo& store : welcome.stores) {
+    if (store.type != "KeyValue" && store.type != "Window" && store.type != "Session") {
+      return absl::FailedPreconditionError(
+          StrCat("store \"", store.name, "\" has type ", store.type, ": not supported yet by the C++ SDK"));
+    }
+    if (IsFinal(store) && !program.closings.contains(store.name)) {
+      return absl::FailedPreconditionError(
+          StrCat("store \"", store.name,
+                 "\" has emit: Final in the manifest, and the program has no handler for its windows; add OnClose(\"",
+                 store.name, "\", ...)"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+template <typename Map, typename Fits>
+absl::Status CheckNames(const Map& named, const protocol::Welcome& welcome, std::string_view what,
+                        std::string_view which, const Fits& fits) {
+  for (const auto& [name, handler] : named) {
+    std::string names;
+    bool found = false;
+    for (const protocol::StoreInfo& store : welcome.stores) {
+      if (!fits(store)) continue;
+      found = found || store.name == name;
+      StrAppend(&names, names.empty() ? "" : ", ", store.name);
+    }
+    if (!found) {
+      return absl::FailedPreconditionError(StrCat("the program ", what, " of \"", name, "\"; stores ", which,
+                                                  " in the manifest: ", names.empty() ? "none" : names));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckFits(const Program& program, const protocol::Welcome& welcome) {
+  MS_RETURN_IF_ERROR(CheckStores(program, welcome));
+  if (!program.timers.empty() && !welcome.timers) {
+    return absl::FailedPreconditionError(StrCat("the program handles timers (\"", program.timers.begin()->first,
+                                                "\"), and the manifest has none; add timers: {} under spec"));
+  }
+  MS_RETURN_IF_ERROR(CheckNames(program.closings, welcome, "handles closing windows", "with emit: Final", IsFinal));
+  return CheckNames(program.merges, welcome, "merges sessions", "of type Session",
+                    [](const protocol::StoreInfo& store) { return store.type == "Session"; });
+}
+
+}  // namespace millstream::worker
