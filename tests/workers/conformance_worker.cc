@@ -122,6 +122,10 @@ absl::Status DoWindows(Context& ctx, const Words& words) {
     MS_ASSIGN_OR_RETURN(const MaybeView value, ctx.Windows(words[1]).Get(ctx.key().value_or(""), Int(words[2])));
     return ctx.Emit("reads", ctx.key(), value);
   }
+  if (name == "set_window") {
+    const int64_t start = Int(words[2]);
+    return ctx.Windows(words[1]).Put({start, start}, *Word(words[3]));
+  }
   return ForWindows(ctx, words[1], [&](worker::WindowStore store, const worker::Window& window) -> absl::Status {
     if (name == "set_windows") return store.Put(window, *Word(words[2]));
     if (name == "delete_windows") return store.Delete(window);
@@ -174,9 +178,9 @@ absl::Status DoTime(Context& ctx, const Words& words) {
 }
 
 bool IsOfTime(std::string_view command) {
-  static constexpr std::string_view kCommands[] = {"windows", "count_windows", "set_windows", "delete_windows",
-                                                   "window",  "session",       "set_session", "count_session",
-                                                   "timer",   "cancel",        "watermark"};
+  static constexpr std::string_view kCommands[] = {"windows",       "count_windows", "set_windows", "delete_windows",
+                                                   "window",        "set_window",    "session",     "set_session",
+                                                   "count_session", "timer",         "cancel",      "watermark"};
   return std::find(std::begin(kCommands), std::end(kCommands), command) != std::end(kCommands);
 }
 
