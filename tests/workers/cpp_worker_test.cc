@@ -114,6 +114,7 @@ class CppWorkerTest : public ::testing::Test {
   }
   void TearDown() override {
     if (server_ != nullptr) server_->Stop("the test ends", absl::Seconds(2));
+    if (app_ != nullptr) app_->Stop();  // one that waits to connect again would go on waiting
     if (thread_.joinable()) thread_.join();
     server_.reset();
     rmdir(folder_.c_str());
