@@ -380,8 +380,8 @@ export class BatchRun {
       if (values.length === 0) continue;
       const { name, sessions } = this.schema.tables[store]!;
       if (values.length > 1 && sessions === undefined) throw cannotMerge(name, values.length);
-      const merged = values.length > 1 ? sessions!.mergeRaw(this.ctx, values) : values[0]!;
-      this.write(this.ctx, store, this.ownRow(store, session), sessionRow(this.ctx.key!, start, end), merged);
+      const row = sessionRow(this.ctx.key!, start, end);
+      this.write(this.ctx, store, this.ownRow(store, session), row, values.length > 1 ? sessions!.mergeRaw(this.ctx, row, values) : values[0]!);
     }
   }
 

@@ -17,7 +17,7 @@ export class Store<K, V> extends Table<K, V> {
   set(ctx: Context, value: V, key?: K): void {
     const id = this.bind(ctx);
     const raw = this.rawKey(ctx, key);
-    const data = this.encodeValue(ctx, id, value);
+    const data = this.encodeValue(ctx, id, raw, value);
     ctx.batch.write(ctx, id, ctx.batch.slot(id, raw, key === undefined), raw, data);
   }
 

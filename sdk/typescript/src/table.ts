@@ -116,12 +116,13 @@ export class Table<K, V> {
     return this.encode(ctx, "key", this.codecs.key, key);
   }
 
-  /** A value's bytes, within the limit of the table. @internal */
-  encodeValue(ctx: Context, id: number, value: V): Uint8Array {
+  /** A value's bytes, within the limit of the table, which counts the key of its row as well. @internal */
+  encodeValue(ctx: Context, id: number, row: Uint8Array, value: V): Uint8Array {
     if (value === null || value === undefined) throw ctx.fail(new OutputError(`${this.place}: ${value} cannot be stored; use delete()`));
     const data = this.encode(ctx, "value", this.codecs.value, value);
     const most = ctx.batch.schema.tables[id]!.max;
-    if (data.length > most) throw ctx.fail(new OutputError(`${this.place}: a value has ${data.length} bytes, the limit is ${most}`));
+    const size = row.length + data.length;
+    if (size > most) throw ctx.fail(new OutputError(`${this.place}: a key and its value have ${size} bytes, the limit is ${most}`));
     return data;
   }
 

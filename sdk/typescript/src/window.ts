@@ -32,7 +32,7 @@ abstract class TimedRow<K, V> {
   /** Writes the value. Throws OutputError if it cannot be encoded or is beyond the store's limit; the record then fails. */
   set(value: V): void {
     const id = this.table.bind(this.ctx);
-    this.write(id, this.table.encodeValue(this.ctx, id, value));
+    this.write(id, this.table.encodeValue(this.ctx, id, this.row, value));
   }
 
   /** Forgets the value. */
@@ -221,9 +221,9 @@ export class SessionStore<K, V> {
   }
 
   /** The values of sessions that nobody wrote, as one; it may be beyond the store's limit. @internal */
-  mergeRaw(ctx: Context, values: readonly Buffer[]): Uint8Array {
+  mergeRaw(ctx: Context, row: Buffer, values: readonly Buffer[]): Uint8Array {
     const id = this.table.bind(ctx);
-    return this.table.encodeValue(ctx, id, this.merged(values.map((data) => this.table.decode(ctx.key!, data)!)));
+    return this.table.encodeValue(ctx, id, row, this.merged(values.map((data) => this.table.decode(ctx.key!, data)!)));
   }
 
   private merged(values: V[]): V {

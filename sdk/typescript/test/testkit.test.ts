@@ -80,6 +80,7 @@ test("errors of outputs and stores fail the record, also when they are caught", 
     ["nowhere", (ctx) => new App().output("nowhere", { key: string, value: string }).emit(ctx, "a", "b")],
     ["delete\\(\\)", (ctx, { counts }) => counts.set(ctx, null as never)],
     ["safe integer", (ctx, { counts }) => counts.set(ctx, 1.5)],
+    ["a key and its value have 1048577 bytes", (ctx, { counts }) => counts.set(ctx, 1, "x".repeat((1 << 20) - 7))],
   ];
   for (const [what, act] of cases) {
     const kit: ReturnType<typeof counting> = counting((ctx) => assert.throws(() => act(ctx, kit)));
