@@ -119,11 +119,11 @@ def write_input(path, records, keys, seed):
 
 
 class Run:
-    def __init__(self, folder, worker, guarantee, tasks, memory=None):
+    def __init__(self, folder, worker, guarantee, tasks, memory=None, manifest=MANIFEST):
         self.port = free_port()
-        manifest = folder / "processor.yaml"
-        manifest.write_text(MANIFEST.format(guarantee=guarantee, tasks=tasks))
-        command = [BIN / "millstream", "run", "-f", manifest, "--data", folder / "data", "--partitions", tasks, "--http", f"127.0.0.1:{self.port}"]
+        path = folder / "processor.yaml"
+        path.write_text(manifest.format(guarantee=guarantee, tasks=tasks))
+        command = [BIN / "millstream", "run", "-f", path, "--data", folder / "data", "--partitions", tasks, "--http", f"127.0.0.1:{self.port}"]
         if memory:
             command += ["--memory", memory]
         self.log = folder / "run.log"

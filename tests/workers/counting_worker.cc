@@ -1,11 +1,16 @@
 // Counts records per key: state = count, one output per record with the new count. The worker of the throughput
 // benchmark (it does what the peers' benchmark program does) and of the fault tests.
 //
-//   counting_worker [--input=in] [--output=out] [--store=counts] [--state=count|keep] [--format=decimal|binary]
-//                   [--parallel=4] [--workers=1] [--delay-us=0] [--crash-key=KEY] [--hang-key=KEY] [--fail-key=KEY]
+//   counting_worker [--input=in] [--output=out] [--store=counts] [--state=count|keep|window|timer]
+//   [--format=decimal|binary]
+//                   [--timers=1] [--after-ms=60000] [--parallel=4] [--workers=1] [--delay-us=0] [--crash-key=KEY]
+//                   [--hang-key=KEY] [--fail-key=KEY]
 //
-// An empty --output emits nothing; `binary` counts are 8 bytes, big-endian. `keep`: state = the last value of the key, the
-// output is its length. --workers opens that many connections, each
+// An empty --output emits nothing; `binary` counts are 8 bytes, big-endian. `keep`: state = the last value of the key,
+// the output is its length. `window`: state = the count of the key in each window of the record, the output is that
+// count. `timer`: no state; each record sets --timers timers of its key, due --after-ms behind it, and a timer that is
+// due sends its name to the output.
+// --workers opens that many connections, each
 // with a thread. --delay-us sleeps in every handler call. The last three do so for every record of that key: abort the
 // process, never return, return an error.
 #include <charconv>
@@ -25,7 +30,7 @@ namespace {
 
 struct Options {
   std::string input = "in", output = "out", store = "counts", state = "count", format = "decimal";
-  int parallel = 4, workers = 1, delay_us = 0;
+  int parallel = 4, workers = 1, delay_us = 0, timers = 1, after_ms = 60'000;
   std::optional<std::string> crash_key, hang_key, fail_key;
 };
 
@@ -47,6 +52,8 @@ std::string_view Format(uint64_t count, bool binary, char (&buffer)[24]) {
   __builtin_memcpy(buffer, &big, sizeof(big));
   return {buffer, sizeof(big)};
 }
+
+std::string TimerName(int number) { return "t" + std::to_string(number); }
 
 absl::Status Count(const Options& options, worker::Context& ctx) {
   if (ctx.key() == options.crash_key && options.crash_key.has_value()) std::abort();
@@ -80,14 +87,56 @@ absl::Status Keep(const Options& options, worker::Context& ctx) {
   return ctx.Emit(options.output, ctx.key(), Format(value.size(), false, buffer));
 }
 
+absl::Status CountWindows(const Options& options, worker::Context& ctx) {
+  worker::WindowStore store = ctx.Windows(options.store);
+  const auto windows = store.Windows();
+  if (!windows.ok()) return windows.status();
+  for (const worker::Window& window : *windows) {
+    const auto before = store.Get(window);
+    if (!before.ok()) return before.status();
+    uint64_t count = 0;
+    if (before->has_value()) {
+      const auto parsed = Parse(**before, options.format == "binary");
+      if (!parsed.ok()) return parsed.status();
+      count = *parsed;
+    }
+    char buffer[24];
+    const std::string_view text = Format(count + 1, options.format == "binary", buffer);
+    const absl::Status stored = store.Put(window, text);
+    if (!stored.ok()) return stored;
+    if (options.output.empty()) continue;
+    const absl::Status emitted = ctx.Emit(options.output, ctx.key(), text);
+    if (!emitted.ok()) return emitted;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetTimers(const Options& options, worker::Context& ctx) {
+  for (int i = 0; i < options.timers; ++i) {
+    const absl::Status set = ctx.SetTimer(TimerName(i), ctx.timestamp_ms() + options.after_ms);
+    if (!set.ok()) return set;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Handle(const Options& options, worker::Context& ctx) {
+  if (options.state == "keep") return Keep(options, ctx);
+  if (options.state == "window") return CountWindows(options, ctx);
+  if (options.state == "timer") return SetTimers(options, ctx);
+  return Count(options, ctx);
+}
+
 absl::Status RunOne(const Options& options) {
   worker::AppOptions app_options;
   app_options.name = "counting";
   app_options.parallel = options.parallel;
   worker::App app(app_options);
-  app.On(options.input, [&options](worker::Context& ctx) {
-    return options.state == "keep" ? Keep(options, ctx) : Count(options, ctx);
-  });
+  app.On(options.input, [&options](worker::Context& ctx) { return Handle(options, ctx); });
+  for (int i = 0; options.state == "timer" && i < options.timers; ++i) {
+    app.OnTimer(TimerName(i), [&options](worker::Context& ctx) {
+      return options.output.empty() ? absl::OkStatus() : ctx.Emit(options.output, ctx.key(), ctx.timer());
+    });
+  }
   return app.Run();
 }
 
@@ -101,6 +150,8 @@ int Main(int argc, char** argv) {
   flags.Take("format", &options.format);
   flags.Take("parallel", &options.parallel);
   flags.Take("workers", &options.workers);
+  flags.Take("timers", &options.timers);
+  flags.Take("after-ms", &options.after_ms);
   flags.Take("delay-us", &options.delay_us);
   flags.Take("crash-key", &options.crash_key);
   flags.Take("hang-key", &options.hang_key);
