@@ -173,7 +173,7 @@ class SuiteTest : public testing::Test {
                          "- {name: second, about: says hello, needs: [magic], steps: [ping: 1]}\n");
   }
   std::vector<Outcome> Run(const Profile& profile, std::vector<std::string> command) {
-    return RunSuite(cases_, profile, {std::move(command), absl::Seconds(20)}, 2, [](const Outcome&) {});
+    return RunSuite(cases_, profile, {std::move(command), absl::Seconds(60)}, 2, [](const Outcome&) {});
   }
   std::vector<Case> cases_;
 };
@@ -243,7 +243,7 @@ while True:
         "f.yaml",
         "- {name: a, about: b, data: {counts: {k: x}}, steps: [batch: {records: [{key: k, value: v}]}, result: {}]}\n");
     cases_ = *cases;
-    return RunSuite(cases_, {}, {{"python3", "-c", program}, absl::Seconds(20)}, 1, [](const Outcome&) {})[0];
+    return RunSuite(cases_, {}, {{"python3", "-c", program}, absl::Seconds(60)}, 1, [](const Outcome&) {})[0];
   }
   std::string Problem(const std::string& reply) { return RunAgainst(reply).result.problem; }
   std::vector<Case> cases_;

@@ -13,7 +13,7 @@ AWKWARD = ["sh", "-c", r"""printf 'a\001b <&> "quoted" ]]> \377\302 \033[31mred\
 
 
 def conform(folder, worker, *arguments):
-    done = subprocess.run(["millstream", "conform", *arguments, "-o", "json", "--junit", folder / "out.xml", "--name", 'a <suite> & "more"', "--", *worker],
+    done = subprocess.run(["millstream", "conform", "--timeout", "60", *arguments, "-o", "json", "--junit", folder / "out.xml", "--name", 'a <suite> & "more"', "--", *worker],
                           stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=300)
     assert done.stderr == b""
     return done.returncode, json.loads(done.stdout), ElementTree.parse(folder / "out.xml").getroot()

@@ -18,7 +18,7 @@ conform() {
   local name=$1 profile=$2
   shift 2
   echo "conformance: $name"
-  run_counted "$BUILD/bin/millstream" conform --profile "$profile" -- "$@"
+  run_counted "$BUILD/bin/millstream" conform --timeout 60 --profile "$profile" -- "$@"
 }
 
 # run_go ARG...: go test, its tests counted.
