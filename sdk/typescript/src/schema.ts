@@ -38,6 +38,8 @@ export class Schema {
   readonly outputIds: ReadonlyMap<string, number>;
   readonly timers: ReadonlyMap<string, RegisteredTimer>;
   readonly hooks: Hooks;
+  /** Hooks of the program that this sidecar does not call. */
+  readonly uncalledHooks: string[];
   readonly frameCap: number;
   readonly deadline: number;
   readonly minTimestamp: number;
@@ -68,6 +70,7 @@ export class Schema {
     };
     this.timers = app.timers;
     this.hooks = app.hooks;
+    this.uncalledHooks = Object.keys(app.hooks).filter((hook) => !welcome.capabilities.includes(hook));
     this.deadline = welcome.deadline;
     this.minTimestamp = welcome.minTimestamp;
     this.maxTimestamp = welcome.maxTimestamp;
@@ -117,13 +120,8 @@ function checkInputs(app: App, inputs: string[]): void {
   }
 }
 
-/** Handlers of timers, of windows that close and of transactions are for what the manifest and the sidecar have. */
+/** Handlers of timers and of windows that close are for what the manifest has. */
 function checkTime(app: App, welcome: Welcome): void {
-  for (const hook of Object.keys(app.hooks)) {
-    if (!welcome.capabilities.includes(hook)) {
-      throw new ConfigError(`the program has a hook for "${hook}", which this sidecar does not call; use a later one`);
-    }
-  }
   const [timer] = app.timers.values();
   if (timer !== undefined && !welcome.timers) {
     throw new ConfigError(`the program handles timer "${timer.timer.name}", and the manifest has no timers; add "timers: {}" under spec`);

@@ -88,6 +88,7 @@ export class Session implements Link {
       clearTimeout(timer);
       session.welcomed = undefined;
     }
+    for (const hook of session.schema.uncalledHooks) logger.warn(`the program has a hook for "${hook}", which this sidecar does not call; use a later one`);
     const beat = Math.min(Math.max(session.schema.deadline / BEATS_PER_DEADLINE, SHORTEST_BEAT_MS), LONGEST_BEAT_MS);
     session.beat = setInterval(() => session.keepAlive(), beat);
     return session;
