@@ -47,8 +47,12 @@ absl::Status AddInputs(const spec::StreamProcessorSpec& processor, const ResetOp
   }
   for (const spec::InputSpec& input : processor.inputs) {
     const auto wanted = [&](const std::string& name) { return input.name == name || input.topic == name; };
-    if (options.inputs.empty() || std::any_of(options.inputs.begin(), options.inputs.end(), wanted))
-      request->inputs.push_back({.topic = input.topic, .start_from = input.start_from});
+    const bool named = std::any_of(options.inputs.begin(), options.inputs.end(), wanted);
+    // What is in the loop was made of the other inputs' records, as state was: with the state it goes, without it
+    // stays.
+    if (!named && (input.loop ? options.keep_state : !options.inputs.empty())) continue;
+    request->inputs.push_back(
+        {.topic = input.topic, .start_from = input.start_from, .to_end = input.loop && !options.keep_state});
   }
   return absl::OkStatus();
 }
@@ -66,7 +70,11 @@ absl::StatusOr<ResetRequest> RequestOf(const Context& context, const spec::Strea
   }
   MS_RETURN_IF_ERROR(AddInputs(processor, options, &request));
   const std::vector<std::string> changelogs = ChangelogsOf(processor);
-  const bool some_inputs = request.inputs.size() < processor.inputs.size();
+  const auto left_out = [&](const spec::InputSpec& input) {
+    return !input.loop && std::none_of(request.inputs.begin(), request.inputs.end(),
+                                       [&](const ResetRequest::Input& moved) { return moved.topic == input.topic; });
+  };
+  const bool some_inputs = std::any_of(processor.inputs.begin(), processor.inputs.end(), left_out);
   if (some_inputs && !changelogs.empty() && !options.keep_state && !options.wipe_state) {
     return absl::InvalidArgumentError(
         "--input moves some of the inputs, but the stores hold what all of them have put there: --wipe-state empties "

@@ -49,12 +49,28 @@ int Restart(const Context& context, const std::string& processor, const std::vec
   return kExitOk;
 }
 
+int Pause(const Context& context, const std::string& processor, bool paused) {
+  absl::StatusOr<std::unique_ptr<LogAccess>> access = context.Open("tasks", false);
+  if (!access.ok()) return context.Fail(access.status());
+  const absl::Status done = (*access)->SetPaused(processor, paused);
+  if (!done.ok()) return context.Fail(done);
+  if (context.json) {
+    std::cout << Json{{"paused", paused}}.dump() << std::endl;
+  } else {
+    std::cout << (paused ? "paused: what is in flight is finished, nothing new is handled" : "goes on") << std::endl;
+  }
+  return kExitOk;
+}
+
 }  // namespace
 
 void RegisterTasks(CLI::App* app, Context* context) {
-  CLI::App* group = app->add_subcommand("tasks", "What the tasks of a running processor do; let stopped ones go on");
+  CLI::App* group =
+      app->add_subcommand("tasks", "What the tasks of a running processor do; pause, resume, let stopped ones go on");
   group->require_subcommand(1);
-  group->footer("Examples:\n  millstream tasks list\n  millstream tasks restart");
+  group->footer(
+      "Examples:\n  millstream tasks list\n  millstream tasks restart\n  millstream tasks pause\n"
+      "  millstream tasks resume");
 
   auto processor = std::make_shared<std::string>();
   CLI::App* list = group->add_subcommand("list", "Every task: state, records, lag, why it is stopped");
@@ -65,7 +81,12 @@ void RegisterTasks(CLI::App* app, Context* context) {
   restart->add_option("tasks", *tasks, "Tasks; default: all that are stopped")->type_name("TASK");
   restart->callback([=] { context->selected = [=] { return Restart(*context, *processor, *tasks); }; });
 
-  for (CLI::App* command : {list, restart}) {
+  CLI::App* pause = group->add_subcommand("pause", "Handle nothing new; state stays and can be asked for");
+  pause->callback([=] { context->selected = [=] { return Pause(*context, *processor, true); }; });
+  CLI::App* resume = group->add_subcommand("resume", "Go on after pause, or after a start with desiredState: Paused");
+  resume->callback([=] { context->selected = [=] { return Pause(*context, *processor, false); }; });
+
+  for (CLI::App* command : {list, restart, pause, resume}) {
     command->add_option("--processor", *processor, "Processor, where several run")->type_name("NAME");
     context->AddDataOption(command);
     context->AddOutputOption(command);

@@ -99,3 +99,8 @@ def polyglot():
 @pytest.fixture
 def attribution():
     return Example("attribution")
+
+
+@pytest.fixture
+def arrivals():
+    return Example("arrivals")

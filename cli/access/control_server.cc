@@ -120,6 +120,12 @@ class Session {
                                                 params.at("tasks").get<std::vector<int32_t>>()));
       return Json(tasks);
     }
+    if (method == "tasks.pause") {
+      const absl::Status paused =
+          access_->SetPaused(params.at("processor").get<std::string>(), params.at("paused").get<bool>());
+      if (!paused.ok()) return paused;
+      return Json();
+    }
     if (method == "tool") {
       MS_ASSIGN_OR_RETURN(std::string answer, access_->RunTool(params.at("tool").get<std::string>(),
                                                                params.at("request").get<std::string>()));

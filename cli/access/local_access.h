@@ -21,6 +21,11 @@ class ProcessorBackend {
   virtual absl::StatusOr<std::vector<TaskRow>> ListTasks(const std::string& processor) = 0;
   virtual absl::StatusOr<std::vector<int32_t>> RestartTasks(const std::string& processor,
                                                             const std::vector<int32_t>& tasks) = 0;
+  virtual absl::Status SetPaused(const std::string& /*processor*/, bool /*paused*/) {
+    return absl::FailedPreconditionError(
+        "nothing that runs can be asked from here: pausing is said to the process that runs the processor, or by "
+        "spec.desiredState");
+  }
 };
 
 // LogAccess over a log that this process has open. Thread-safe, so that the control server can share one.
@@ -48,6 +53,9 @@ class LocalAccess : public LogAccess {
   absl::StatusOr<std::vector<int32_t>> RestartTasks(const std::string& processor,
                                                     const std::vector<int32_t>& tasks) override {
     return processors_->RestartTasks(processor, tasks);
+  }
+  absl::Status SetPaused(const std::string& processor, bool paused) override {
+    return processors_->SetPaused(processor, paused);
   }
   absl::StatusOr<std::string> RunTool(const std::string& tool, const std::string& request) override;
 

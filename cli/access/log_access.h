@@ -134,6 +134,8 @@ class LogAccess {
   // Lets stopped tasks of the named processor (empty: the only one) go on: the given ones, or all of them. Says which.
   virtual absl::StatusOr<std::vector<int32_t>> RestartTasks(const std::string& processor,
                                                             const std::vector<int32_t>& tasks) = 0;
+  // The named processor (empty: the only one) fetches and sends nothing new, or goes on. Until its process ends.
+  virtual absl::Status SetPaused(const std::string& processor, bool paused) = 0;
 
   // Runs one of cli/tools/tool.h where the log is open; request and answer are JSON objects.
   virtual absl::StatusOr<std::string> RunTool(const std::string& tool, const std::string& request) = 0;

@@ -42,6 +42,9 @@ class OwnedAccess : public LogAccess {
                                                     const std::vector<int32_t>& tasks) override {
     return access_.RestartTasks(processor, tasks);
   }
+  absl::Status SetPaused(const std::string& processor, bool paused) override {
+    return access_.SetPaused(processor, paused);
+  }
   absl::StatusOr<std::string> RunTool(const std::string& tool, const std::string& request) override {
     return access_.RunTool(tool, request);
   }

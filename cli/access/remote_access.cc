@@ -140,6 +140,9 @@ class RemoteAccess : public LogAccess {
     MS_ASSIGN_OR_RETURN(const Json list, Call("tasks.restart", {{"processor", processor}, {"tasks", tasks}}));
     return Convert<std::vector<int32_t>>([&] { return list.get<std::vector<int32_t>>(); });
   }
+  absl::Status SetPaused(const std::string& processor, bool paused) override {
+    return Call("tasks.pause", {{"processor", processor}, {"paused", paused}}).status();
+  }
 
   absl::StatusOr<std::string> RunTool(const std::string& tool, const std::string& request) override {
     MS_ASSIGN_OR_RETURN(const Json answer, Call("tool", {{"tool", tool}, {"request", request}}));

@@ -117,7 +117,8 @@ class RunningState : public ProcessorBackend {
     MS_ASSIGN_OR_RETURN(const store::StoreIndex store, ChooseStore(queries->Stores(), query.store));
     std::vector<StateRow> rows;
     // Every task, not only the readable ones: what is missing must be an error, not a shorter list.
-    for (const TaskId task : processors_[chosen].tasks) {
+    const std::vector<TaskId> whole = {TaskId(0)};  // a lookup is the same in every task
+    for (const TaskId task : queries->IsLookup(store) ? whole : processors_[chosen].tasks) {
       const auto read_page = [&](const store::ScanRequest& request) -> absl::StatusOr<store::ScanPage> {
         auto promise = std::make_shared<Promise<server::ScanAnswer>>();
         queries->Scan(task, request,
@@ -164,6 +165,12 @@ class RunningState : public ProcessorBackend {
       restarted.push_back(row.task);
     }
     return restarted;
+  }
+
+  absl::Status SetPaused(const std::string& processor, bool paused) override {
+    MS_ASSIGN_OR_RETURN(const size_t chosen, ChooseProcessor(names_, processor));
+    processors_[chosen].pause(paused);
+    return absl::OkStatus();
   }
 
  private:

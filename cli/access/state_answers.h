@@ -19,6 +19,7 @@ struct RunningProcessor {
   std::vector<TaskId> tasks;
   server::QueryBackend* queries = nullptr;
   std::function<void(TaskId)> restart;  // of a stopped task
+  std::function<void(bool)> pause;      // or, false, goes on
 };
 
 // Answers from running engines. The backends outlive it. Thread-safe; waits up to 30 s for an engine's answer.

@@ -36,6 +36,15 @@ std::vector<std::string> NamesIn(const Json& list) {
   return names;
 }
 
+// Ids are one space over the three lists.
+std::vector<std::string> ReadableIn(const Json& welcome) {
+  std::vector<std::string> names;
+  for (const char* list : {"stores", "joins", "lookups"}) {
+    for (std::string& name : NamesIn(welcome[list])) names.push_back(std::move(name));
+  }
+  return names;
+}
+
 absl::Status Fails(std::string_view problem) { return absl::FailedPreconditionError(ToAbsl(problem)); }
 
 absl::Status Fails(const std::vector<std::string>& lines) {
@@ -63,7 +72,8 @@ CaseRun::CaseRun(const Case& what, const CaseOptions& options)
       welcome_(Merged(Json::parse(kStandardWelcome), what.welcome)),
       inputs_(NamesIn(welcome_["inputs"])),
       outputs_(NamesIn(welcome_["outputs"])),
-      stores_(NamesIn(welcome_["stores"])),
+      stores_(ReadableIn(welcome_)),
+      writable_(welcome_["stores"].size()),
       shapes_(ShapesIn(welcome_)),
       model_(stores_.size(), what.page),
       program_(options.command, {StrCat("CONFORMANCE_NEEDS=", Joined(what.needs))}) {}
@@ -136,8 +146,16 @@ absl::Status CaseRun::Do(const Step& step) {
   return SendBytes(frame);
 }
 
-// What follows from a frame that was written out by hand, if it is one: the RESULT of a BATCH is legal, after CANCEL it
-// is dropped, and after GOODBYE the worker leaves.
+void CaseRun::NoteHook(uint64_t seq, TaskId task) {
+  Flight& flight = flights_.emplace_back();
+  flight.seq = flight.sent_as = seq;
+  flight.task = task.value();
+  flight.hook = true;
+  next_seq_ = std::max(next_seq_, seq + 1);
+}
+
+// What follows from a frame that was written out by hand, if it is one: the RESULT of a BATCH, BEGIN or FINALIZE is
+// legal, after CANCEL it is dropped, and after GOODBYE the worker leaves.
 void CaseRun::NoteSent(std::string_view frame) {
   if (frame.size() <= protocol::kFrameHeaderBytes) return;
   const auto message = protocol::DecodeSidecarMessage(frame.substr(protocol::kFrameHeaderBytes));
@@ -147,6 +165,8 @@ void CaseRun::NoteSent(std::string_view frame) {
     Flight* flight = FindFlight(cancel->seq);
     if (flight != nullptr) flight->cancelled = true;
   }
+  if (const auto* begin = std::get_if<protocol::BeginTransaction>(&*message)) return NoteHook(begin->seq, begin->task);
+  if (const auto* end = std::get_if<protocol::FinalizeTransaction>(&*message)) return NoteHook(end->seq, end->task);
   const auto* batch = std::get_if<protocol::Batch>(&*message);
   if (batch == nullptr || FindFlight(batch->seq) != nullptr) return;
   Flight& flight = flights_.emplace_back();
@@ -242,6 +262,9 @@ absl::StatusOr<bool> CaseRun::Absorb(const WorkerFrame& frame, std::string_view 
     Flight* flight = FindFlight(seq);
     if (flight == nullptr) return Fails(StrCat("a read for seq ", seq, ", which was not sent"));
     if (store >= stores_.size()) return Fails(StrCat("a read of store ", store, ", which WELCOME does not list"));
+    for (const auto& [written, ops] : get != nullptr ? get->new_ops : scan->new_ops) {
+      if (written >= writable_) return Fails(StrCat("new ops of ", written, ", which is no store"));
+    }
     if (std::count(flight->requests.begin(), flight->requests.end(), rid) > 0)
       return Fails(StrCat("request ", rid, " of seq ", seq, " is open already"));
     flight->requests.push_back(rid);

@@ -63,6 +63,7 @@ class CaseRun {
   absl::Status TakeResult(Flight& flight, const protocol::Result& result);
   absl::Status CheckTrace(const Flight& flight, uint32_t done, bool failed) const;
   void NoteSent(std::string_view frame);
+  void NoteHook(uint64_t seq, TaskId task);
   absl::Status ServeOne();  // a small batch, to see that the worker is well
 
   // Frames.
@@ -91,8 +92,10 @@ class CaseRun {
   const Case& case_;
   const CaseOptions& options_;
   Json welcome_;
-  std::vector<std::string> inputs_, outputs_, stores_;
-  std::vector<StoreShape> shapes_;  // of the stores, by their ids
+  std::vector<std::string> inputs_, outputs_;
+  std::vector<std::string> stores_;  // all that can be read: stores, then joins, then lookups
+  size_t writable_;                  // of these: the stores
+  std::vector<StoreShape> shapes_;   // of the stores, by their ids
   StoreModel model_;
   std::unique_ptr<WorkerDoor> door_;
   WorkerProgram program_;

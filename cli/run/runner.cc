@@ -86,8 +86,17 @@ absl::StatusOr<std::vector<spec::Manifest>> Runner::ReadManifests() {
         "-- COMMAND is for one processor; with several give each its own in container.command and args");
   }
   SetLogging(LevelOf(result.manifests, options_.verbose), LogFormat::kText);
-  for (const spec::Manifest& manifest : result.manifests) {
+  for (size_t i = 0; i < result.manifests.size(); ++i) {
+    const spec::Manifest& manifest = result.manifests[i];
+    if (manifest.processor.is_view()) {
+      if (!options_.command.empty())
+        return absl::InvalidArgumentError(
+            StrCat(manifest.processor.QualifiedName(),
+                   " has no inputs: it is a view, which runs no worker; leave out -- COMMAND"));
+      continue;
+    }
     Worker worker;
+    worker.index = i;
     worker.processor = manifest.processor.name;
     MS_ASSIGN_OR_RETURN(worker.command, CommandOf(manifest, options_.command));
     worker.prefix = result.manifests.size() == 1 ? "[worker] " : StrCat("[", worker.processor, "] ");
@@ -130,7 +139,8 @@ absl::Status Runner::StartControl() {
     running.push_back({.name = spec.QualifiedName(),
                        .tasks = spec.TasksOf(processor.tasks),
                        .queries = processor.sidecar->queries(),
-                       .restart = [sidecar = processor.sidecar.get()](TaskId task) { sidecar->RestartTask(task); }});
+                       .restart = [sidecar = processor.sidecar.get()](TaskId task) { sidecar->RestartTask(task); },
+                       .pause = [sidecar = processor.sidecar.get()](bool paused) { sidecar->SetPaused(paused); }});
   }
   state_ = NewRunningState(std::move(running));
   access_ = std::make_unique<LocalAccess>(stack_->log(), state_.get(), "this process");
@@ -139,9 +149,8 @@ absl::Status Runner::StartControl() {
 }
 
 absl::Status Runner::StartWorkers() {
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    Worker& worker = workers_[i];
-    const host::LocalStack::Processor& processor = stack_->processors()[i];
+  for (Worker& worker : workers_) {
+    const host::LocalStack::Processor& processor = stack_->processors()[worker.index];
     const spec::ContainerSpec& container = processor.manifest.processor.container;
     WorkerProcessOptions options;
     options.command = worker.command;
@@ -171,14 +180,14 @@ void Runner::ShowFirstScreen() {
     screen_.Print(StrCat("topics made: ", list));
   }
   std::vector<RunningView> views;
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    const host::LocalStack::Processor& processor = stack_->processors()[i];
+  for (const host::LocalStack::Processor& processor : stack_->processors()) {
     views.push_back({.spec = &processor.manifest.processor,
                      .tasks = static_cast<int>(processor.manifest.processor.TasksOf(processor.tasks).size()),
                      .output_partitions = processor.output_partitions,
-                     .command = workers_[i].command,
+                     .command = {},
                      .http = processor.http == nullptr ? "" : processor.http->authority()});
   }
+  for (const Worker& worker : workers_) views[worker.index].command = worker.command;
   std::string screen =
       FirstScreen(options_.data, options_.kafka, options_.default_data ? "" : StrCat(" --data ", options_.data), views);
   screen.pop_back();
@@ -224,10 +233,9 @@ void Runner::LookAtFiles(absl::Duration now) {
 }
 
 void Runner::ReplaceHangingWorkers(absl::Duration now) {
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    Worker& worker = workers_[i];
+  for (Worker& worker : workers_) {
     const pid_t pid = worker.process->running() ? worker.process->pid() : -1;
-    const host::SidecarStatus status = stack_->processors()[i].sidecar->Status();
+    const host::SidecarStatus status = stack_->processors()[worker.index].sidecar->Status();
     ReplaceHangingProcesses(worker, status.hanging_workers);
     if (!worker.killed.empty()) worker.silent_since.reset();  // their successors need a moment
     if (status.engine.workers > 0) {

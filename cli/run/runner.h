@@ -23,8 +23,8 @@ namespace millstream::cli {
 struct RunOptions {
   std::vector<std::string> files;
   std::vector<std::string> command;  // for a single processor; otherwise container.command and args
-  std::string kafka;    // bootstrap servers; empty: the topics are in the folder
-  std::string secrets;  // folder of what the manifests' kafka blocks refer to; empty: none
+  std::string kafka;                 // bootstrap servers; empty: the topics are in the folder
+  std::string secrets;               // folder of what the manifests' kafka blocks refer to; empty: none
   std::string data;
   bool default_data = true;       // the commands of the first screen need no --data
   std::optional<int> partitions;  // of input topics that have to be made
@@ -52,6 +52,7 @@ class Runner {
 
  private:
   struct Worker {
+    size_t index = 0;       // of its processor: views have none
     std::string processor;  // its name
     std::vector<std::string> command;
     std::string prefix;  // of what it prints

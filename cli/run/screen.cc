@@ -51,6 +51,8 @@ std::string StateOf(const host::SidecarStatus& status) {
                       : std::string());
   }
   if (status.restoring > 0) return StrCat("opening ", status.restoring, " tasks");
+  if (status.view) return "serving";
+  if (status.engine.paused) return "paused";
   if (status.engine.workers == 0) return "waiting for the worker";
   if (status.engine.tasks.empty()) return "no task is assigned here";
   if (status.stopped > 0) return StrCat(status.stopped, " of ", status.engine.tasks.size(), " tasks stopped");
@@ -74,29 +76,37 @@ std::string FirstScreen(const std::string& data, const std::string& kafka, const
     const spec::StreamProcessorSpec& spec = *view.spec;
     StrAppend(&screen, "\n", spec.QualifiedName(), "  ", ToString(spec.guarantee), ", ", view.tasks,
               view.tasks == 1 ? " task" : " tasks", "\n");
-    for (const spec::InputSpec& input : spec.inputs) StrAppend(&screen, "  input   ", input.topic, "\n");
+    for (const spec::InputSpec& input : spec.inputs)
+      StrAppend(&screen, input.loop ? "  loop    " : "  input   ", input.topic, "\n");
+    for (const spec::TableSpec& join : spec.joins) StrAppend(&screen, "  join    ", join.topic, "\n");
+    for (const spec::TableSpec& lookup : spec.lookups) StrAppend(&screen, "  lookup  ", lookup.topic, "\n");
     for (const spec::StoreSpec& store : spec.stores) {
       if (!store.internal) StrAppend(&screen, "  store   ", store.name, "\n");
     }
     for (size_t i = 0; i < spec.outputs.size(); ++i) {
+      if (spec.outputs[i].loop) continue;
       StrAppend(&screen, "  output  ", spec.outputs[i].topic, " (", view.output_partitions[i],
                 view.output_partitions[i] == 1 ? " partition" : " partitions", ")\n");
     }
-    StrAppend(&screen, "  worker  ", Words(view.command), "\n");
+    if (!spec.is_view()) StrAppend(&screen, "  worker  ", Words(view.command), "\n");
   }
   screen += "\nIn another terminal:\n";
   for (const RunningView& view : processors) {
     const spec::StreamProcessorSpec& spec = *view.spec;
-    StrAppend(&screen, "  echo 'alice={\"amount\": 1}' | millstream produce ", spec.inputs.front().topic,
-              " --format keyvalue", data_option, "\n");
-    if (!spec.outputs.empty())
+    const std::string& topic = !spec.is_view()       ? spec.inputs.front().topic
+                               : !spec.joins.empty() ? spec.joins.front().topic
+                                                     : spec.lookups.front().topic;
+    StrAppend(&screen, "  echo 'alice={\"amount\": 1}' | millstream produce ", topic, " --format keyvalue", data_option,
+              "\n");
+    if (!spec.outputs.empty() && !spec.outputs.front().loop)
       StrAppend(&screen, "  millstream consume ", spec.outputs.front().topic, " --follow", data_option, "\n");
-    if (!spec.stores.empty() && spec.stores.front().type == spec::StoreType::kKeyValue &&
-        !spec.stores.front().internal) {
-      StrAppend(&screen, "  millstream state get ", spec.stores.front().name, " alice",
+    const bool key_value =
+        spec.ManifestStores() == 0 || spec.stores.front().type == spec::StoreType::kKeyValue;
+    if (spec.readables() > 0 && key_value) {
+      StrAppend(&screen, "  millstream state get ", spec.ReadableName(0), " alice",
                 processors.size() > 1 ? StrCat(" --processor ", spec.name) : std::string(), data_option, "\n");
       if (!view.http.empty())
-        StrAppend(&screen, "  curl http://", view.http, "/v1/stores/", spec.stores.front().name, "/keys/alice\n");
+        StrAppend(&screen, "  curl http://", view.http, "/v1/stores/", spec.ReadableName(0), "/keys/alice\n");
     }
     if (!view.http.empty()) StrAppend(&screen, "  curl http://", view.http, "/v1/tasks\n");
   }

@@ -186,7 +186,11 @@ absl::StatusOr<ResetPlan> PlanReset(log::Log* log, const ResetRequest& request) 
       }
       MS_ASSIGN_OR_RETURN(row.start, log->admin().StartOffset(row.of));
       MS_ASSIGN_OR_RETURN(row.end, log->admin().EndOffset(row.of, log::Isolation::kReadCommitted));
-      MS_RETURN_IF_ERROR(Resolve(log, request.target, input.start_from, &row));
+      if (input.to_end) {
+        row.to = row.end;
+      } else {
+        MS_RETURN_IF_ERROR(Resolve(log, request.target, input.start_from, &row));
+      }
       plan.rows.push_back(std::move(row));
     }
     for (const std::string& changelog : request.changelogs) {

@@ -34,6 +34,7 @@ struct ResetRequest {
   struct Input {
     std::string topic;
     spec::StartFrom start_from;
+    bool to_end = false;  // whatever the target: the loop, whose records are made again
   };
   std::string group, owner;             // the owner stamp
   std::vector<Input> inputs;            // that move; all of them unless asked for otherwise

@@ -27,7 +27,8 @@ Json ToJson(const ResetRequest& request) {
   for (const ResetRequest::Input& input : request.inputs) {
     inputs.push_back({{"topic", input.topic},
                       {"start", static_cast<int>(input.start_from.type)},
-                      {"time", absl::ToUnixMillis(input.start_from.time)}});
+                      {"time", absl::ToUnixMillis(input.start_from.time)},
+                      {"toEnd", input.to_end}});
   }
   return {{"group", request.group},
           {"owner", request.owner},
@@ -45,7 +46,8 @@ ResetRequest ResetRequestFrom(const Json& json) {
   for (const Json& input : json.at("inputs")) {
     request.inputs.push_back({.topic = input.at("topic"),
                               .start_from = {.type = static_cast<spec::StartFrom::Type>(input.at("start").get<int>()),
-                                             .time = absl::FromUnixMillis(input.at("time").get<int64_t>())}});
+                                             .time = absl::FromUnixMillis(input.at("time").get<int64_t>())},
+                              .to_end = input.at("toEnd")});
   }
   request.changelogs = json.at("changelogs").get<std::vector<std::string>>();
   request.partitions = json.at("partitions").get<std::vector<int32_t>>();

@@ -113,6 +113,7 @@ SessionSpec DecodeSession(const Value& value) {
   session.retention = DurationOr(value, "retention", session.gap + session.grace);
   return session;
 }
+TableSpec DecodeTable(const Value& value) { return {Text(value, "name"), Text(value, "topic")}; }
 
 StoreSpec DecodeStore(const Value& value) {
   StoreSpec store;
@@ -150,6 +151,24 @@ OutputSpec DecodeOutput(const Value& value) {
     output.create = TopicCreation{Int(*create, "partitions"), ReplicationIn(*create), PairsIn(create, "config")};
   }
   return output;
+}
+
+// The loop is one more input and output. Its keys are spread as those of the first input are, so that all records of a
+// key meet in one task.
+void AddLoop(StreamProcessorSpec& processor) {
+  InputSpec input;
+  input.name = kLoopName;
+  input.topic = StrCat(processor.group, "-loop");
+  input.loop = true;
+  if (!processor.inputs.empty()) input.partitioner = processor.inputs.front().partitioner;
+  for (const StoreSpec& store : processor.stores) input.prefetch.push_back(store.name);
+  OutputSpec output;
+  output.name = kLoopName;
+  output.topic = input.topic;
+  output.partitioner = input.partitioner;
+  output.loop = true;
+  processor.inputs.push_back(std::move(input));
+  processor.outputs.push_back(std::move(output));
 }
 
 std::optional<SecretRef> SecretRefIn(const Value& map, std::string_view key) {
@@ -218,6 +237,10 @@ void DecodeErrors(const Value& spec, ErrorsSpec& errors) {
   errors.backoff_max = DurationIn(Block(value, "backoff"), "max");
   errors.on_failure =
       EnumIn(value, "onFailure", {FailureAction::kStop, FailureAction::kSkip, FailureAction::kDeadLetter});
+  for (const Member& member : MembersIn(&value, "byClass")) {
+    errors.by_class[member.key] = EnumIn(*value.Find("byClass"), member.key,
+                                         {FailureAction::kStop, FailureAction::kSkip, FailureAction::kDeadLetter});
+  }
   errors.dead_letter_topic = Text(value, "deadLetterTopic");
 }
 
@@ -251,11 +274,14 @@ StreamProcessorSpec DecodeProcessor(const Document& document) {
       EnumIn(spec, "guarantee", {Guarantee::kExactlyOnce, Guarantee::kAtLeastOnce, Guarantee::kAtMostOnce});
   if (const Value* kafka = spec.Find("kafka")) processor.kafka = DecodeKafka(*kafka);
   for (const Value& input : ItemsIn(&spec, "inputs")) processor.inputs.push_back(DecodeInput(input));
+  for (const Value& table : ItemsIn(&spec, "joins")) processor.joins.push_back(DecodeTable(table));
+  for (const Value& table : ItemsIn(&spec, "lookups")) processor.lookups.push_back(DecodeTable(table));
   for (const Value& store : ItemsIn(&spec, "stores")) processor.stores.push_back(DecodeStore(store));
   for (const Value& output : ItemsIn(&spec, "outputs")) processor.outputs.push_back(DecodeOutput(output));
   for (const Value& partition : ItemsIn(spec.Find("partitions"), "manual"))
     processor.manual_partitions.push_back(static_cast<int32_t>(partition.integer));
   std::sort(processor.manual_partitions.begin(), processor.manual_partitions.end());
+  if (spec.Find("loop") != nullptr) AddLoop(processor);
   const Value& internal = Block(spec, "internalTopics");
   processor.internal_topics = {ReplicationIn(internal), PairsIn(&internal, "config"),
                                EnumIn(internal, "whenDeleted", {DeletionPolicy::kRetain, DeletionPolicy::kDelete})};
@@ -265,6 +291,8 @@ StreamProcessorSpec DecodeProcessor(const Document& document) {
   processor.late_policy =
       EnumIn(spec, "latePolicy", {LatePolicy::kDrop, LatePolicy::kDeadLetter, LatePolicy::kProcess});
   processor.timers = spec.Find("timers") != nullptr;
+  processor.merge_by = EnumIn(spec, "mergeBy", {MergeBy::kArrival, MergeBy::kTimestamp});
+  processor.desired_state = EnumIn(spec, "desiredState", {DesiredState::kRunning, DesiredState::kPaused});
   processor.replicas = Int(spec, "replicas");
   processor.standby_replicas = Int(spec, "standbyReplicas");
   DecodeContainers(spec, processor);

@@ -18,13 +18,7 @@ struct Row {
 
 const std::vector<Row>& Rows() {
   static const std::vector<Row>* const rows = new std::vector<Row>{
-      {{"loop"}, "", "the loop"},
-      {{"joins"}, "", "joins"},
-      {{"lookups"}, "", "lookups"},
       {{"externalStore"}, "", "the external store"},
-      {{"mergeBy"}, "Arrival", "ordering the inputs by time"},
-      {{"desiredState"}, "Running", "pausing"},
-      {{"errors", "byClass"}, "", "another action by class of failure"},
       {{"stores", "[]", "ttl"}, "", "a time to live"},
   };
   return *rows;

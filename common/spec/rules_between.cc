@@ -40,7 +40,9 @@ bool SameCreation(const Value& a, const Value& b) { return ToCanonicalJson(a) ==
 // What `earlier` and `document` may not share about one topic; empty when all is well.
 std::string Conflict(const TopicUse& use, const TopicUse& other) {
   constexpr TopicUse::Role kReserved = TopicUse::Role::kReserved;
-  if (use.role == kReserved && other.role == kReserved) return "";  // the same group, which is refused as such
+  const bool by_group = (use.role == kReserved || use.role == TopicUse::Role::kLoop) &&
+                        (other.role == kReserved || other.role == TopicUse::Role::kLoop);
+  if (by_group) return "";  // the same group, which is refused as such
   if (use.is_internal() && other.is_internal())
     return "an internal topic belongs to one processor only: change a group, a store or a topic name";
   if (use.is_internal() != other.is_internal()) {
@@ -74,23 +76,24 @@ struct Creation {
   Position at;
 };
 
-// Inputs of one processor that others create with different partition counts can never share their tasks.
+// Inputs and joins of one processor that others create with different partition counts can never share its tasks.
 void CheckPartitionCounts(Document& document, const std::map<std::string, Creation>& creations) {
   const Creation* first = nullptr;
   std::string first_topic;
   for (const TopicUse& use : TopicUses(document)) {
     auto found = creations.find(use.topic);
-    if (use.role != TopicUse::Role::kInput || found == creations.end()) continue;
+    const bool shares = use.role == TopicUse::Role::kInput || use.role == TopicUse::Role::kJoin;
+    if (!shares || found == creations.end()) continue;
     if (first == nullptr) {
       first = &found->second;
       first_topic = use.topic;
     } else if (found->second.partitions != first->partitions) {
       document.findings.Error(
           Judge::kCode, use.at, use.path,
-          StrCat("the inputs of a processor share one partition count, but `", use.topic, "` is created with ",
-                 found->second.partitions, " partitions (", Place(document, *found->second.document, found->second.at),
-                 ") and `", first_topic, "` with ", first->partitions, " (",
-                 Place(document, *first->document, first->at), ")"));
+          StrCat("the inputs and joins of a processor share one partition count, but `", use.topic,
+                 "` is created with ", found->second.partitions, " partitions (",
+                 Place(document, *found->second.document, found->second.at), ") and `", first_topic, "` with ",
+                 first->partitions, " (", Place(document, *first->document, first->at), ")"));
     }
   }
 }

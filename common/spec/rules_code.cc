@@ -16,8 +16,10 @@ void CheckTopicCollisions(Document& document) {
   for (size_t i = 0; i < uses.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (uses[i].topic != uses[j].topic || !(uses[i].is_internal() || uses[j].is_internal())) continue;
-      const TopicUse& other = uses[i].role == TopicUse::Role::kReserved ? uses[i] : uses[j];
-      const TopicUse& place = uses[i].role == TopicUse::Role::kReserved ? uses[j] : uses[i];
+      // Said where the other one is: the group alone makes the names of these.
+      const bool by_group = uses[i].role == TopicUse::Role::kReserved || uses[i].role == TopicUse::Role::kLoop;
+      const TopicUse& other = by_group ? uses[i] : uses[j];
+      const TopicUse& place = by_group ? uses[j] : uses[i];
       document.findings.Error(
           Judge::kCode, place.at, place.path,
           StrCat("topic `", place.topic, "` is also ", other.Description(), ": choose another name"));
@@ -126,10 +128,9 @@ void Warn(Document& document) {
   const Value* errors = spec->Find("errors");
   std::optional<std::string_view> dead_letter = StringIn(errors, "deadLetterTopic");
   bool is_default = dead_letter == StrCat(StringIn(spec, "group").value_or(""), "-dead-letter");
-  if (dead_letter && !is_default && StringIn(errors, "onFailure") != "DeadLetter" &&
-      StringIn(spec, "latePolicy") != "DeadLetter") {
+  if (dead_letter && !is_default && !SendsDeadLetters(document) && StringIn(spec, "latePolicy") != "DeadLetter") {
     document.findings.Warning(errors->Find("deadLetterTopic")->at, Child(Child(path, "errors"), "deadLetterTopic"),
-                              "has no effect: nothing is sent there without onFailure: DeadLetter");
+                              "has no effect: nothing is sent there without onFailure or byClass: DeadLetter");
   }
   const Value* transaction = spec->Find("transaction");
   std::optional<std::string_view> timeout = StringIn(transaction, "timeout");

@@ -91,6 +91,22 @@ void CheckPrefetch(Document& document, std::string_view message) {
   }
 }
 
+bool HasNoInputs(const Document& document) {
+  const Value* spec = document.spec();
+  if (spec == nullptr || !spec->is_map()) return false;
+  const Value* inputs = spec->Find("inputs");
+  return inputs == nullptr || (inputs->is_list() && inputs->items.empty());
+}
+
+void CheckView(Document& document, std::string_view message) {
+  if (!HasNoInputs(document)) return;
+  for (const char* list : {"outputs", "stores", "loop"}) {
+    const Value* there = document.spec()->Find(list);
+    if (there != nullptr)
+      document.findings.Error(Judge::kCel, there->at, Child(document.SpecPath(), list), std::string(message));
+  }
+}
+
 std::vector<Use> Joined(std::vector<Use> first, const std::vector<Use>& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
@@ -102,6 +118,13 @@ const std::vector<MirroredRule>& NamingRules() {
   static const std::vector<MirroredRule>* const
       rules =
           new std::vector<MirroredRule>{
+              {"a processor needs inputs, or joins or lookups alone, which make it a view",
+               [](Document& d, std::string_view m) {
+                 if (HasNoInputs(d) && !d.spec()->Find("joins") && !d.spec()->Find("lookups"))
+                   d.findings.Error(Judge::kCel, d.spec()->at, d.SpecPath(), std::string(m));
+               }},
+              {"without inputs nothing is handled: a view has joins and lookups only, no outputs, stores or loop",
+               CheckView},
               {"a topic must not be input and output at once: use loop for records that come back",
                [](Document& d, std::string_view m) { RefuseCommon(d, m, Topics(d, "inputs"), Topics(d, "outputs")); }},
               {"a topic must appear only once among inputs, joins and lookups",

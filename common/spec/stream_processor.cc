@@ -1,5 +1,7 @@
 #include "common/spec/stream_processor.h"
 
+#include <algorithm>
+
 #include "common/base/strings.h"
 
 namespace millstream::spec {
@@ -90,6 +92,10 @@ std::string_view ToString(FailureAction value) {
   return "?";
 }
 
+std::string_view ToString(MergeBy value) { return value == MergeBy::kArrival ? "Arrival" : "Timestamp"; }
+
+std::string_view ToString(DesiredState value) { return value == DesiredState::kRunning ? "Running" : "Paused"; }
+
 std::string_view ToString(DeletionPolicy value) {
   switch (value) {
     case DeletionPolicy::kRetain:
@@ -146,6 +152,17 @@ std::vector<TaskId> StreamProcessorSpec::TasksOf(int partitions) const {
   return tasks;
 }
 
+FailureAction ErrorsSpec::ActionFor(std::string_view failure_class) const {
+  const auto found = by_class.find(failure_class);
+  return found == by_class.end() ? on_failure : found->second;
+}
+
+bool ErrorsSpec::DeadLetters() const {
+  if (on_failure == FailureAction::kDeadLetter) return true;
+  return std::any_of(by_class.begin(), by_class.end(),
+                     [](const auto& entry) { return entry.second == FailureAction::kDeadLetter; });
+}
+
 const InputSpec* StreamProcessorSpec::FindInput(std::string_view input_name) const {
   return FindByName(inputs, input_name);
 }
@@ -156,8 +173,23 @@ const OutputSpec* StreamProcessorSpec::FindOutput(std::string_view output_name) 
   return FindByName(outputs, output_name);
 }
 
+const std::string& StreamProcessorSpec::ReadableName(size_t id) const {
+  if (id < stores.size()) return stores[id].name;
+  return id < first_lookup() ? joins[id - stores.size()].name : lookups[id - first_lookup()].name;
+}
+
 std::vector<InternalTopic> InternalTopicsOf(const StreamProcessorSpec& processor) {
   std::vector<InternalTopic> topics;
+  for (const OutputSpec& output : processor.outputs) {
+    if (!output.loop) continue;
+    InternalTopic topic;
+    topic.kind = InternalTopic::Kind::kLoop;
+    topic.topic = output.topic;
+    topic.config = {{"cleanup.policy", "delete"}};
+    Override(topic.config, processor.internal_topics.config);
+    topic.replication_factor = processor.internal_topics.replication_factor;
+    topics.push_back(std::move(topic));
+  }
   for (const StoreSpec& store : processor.stores) {
     if (!store.changelog.enabled) continue;
     InternalTopic topic;
@@ -170,7 +202,7 @@ std::vector<InternalTopic> InternalTopicsOf(const StreamProcessorSpec& processor
     topic.replication_factor = processor.internal_topics.replication_factor;
     topics.push_back(std::move(topic));
   }
-  if (processor.errors.on_failure == FailureAction::kDeadLetter || processor.late_policy == LatePolicy::kDeadLetter) {
+  if (processor.errors.DeadLetters() || processor.late_policy == LatePolicy::kDeadLetter) {
     InternalTopic topic;
     topic.kind = InternalTopic::Kind::kDeadLetter;
     topic.topic = processor.errors.dead_letter_topic;

@@ -2,6 +2,7 @@
 #define MILLSTREAM_COMMON_SPEC_STREAM_PROCESSOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,6 +26,8 @@ enum class StoreBackend { kDisk, kMemory };
 enum class StoreType { kKeyValue, kWindow, kSession };
 enum class LatePolicy { kDrop, kDeadLetter, kProcess };
 enum class FailureAction { kStop, kSkip, kDeadLetter };
+enum class MergeBy { kArrival, kTimestamp };
+enum class DesiredState { kRunning, kPaused };
 enum class DeletionPolicy { kRetain, kDelete };
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
 enum class SaslMechanism { kPlain, kScramSha256, kScramSha512, kOauthBearer };
@@ -36,6 +39,8 @@ std::string_view ToString(StoreBackend value);
 std::string_view ToString(StoreType value);
 std::string_view ToString(LatePolicy value);
 std::string_view ToString(FailureAction value);
+std::string_view ToString(MergeBy value);
+std::string_view ToString(DesiredState value);
 std::string_view ToString(DeletionPolicy value);
 std::string_view ToString(LogLevel value);
 std::string_view ToString(SaslMechanism value);
@@ -58,6 +63,7 @@ struct InputSpec {
   std::vector<std::string> prefetch;  // store names; resolved: every key-value store when the manifest does not say
   absl::Duration lateness = absl::ZeroDuration();
   absl::Duration idle_after = absl::Seconds(30);
+  bool loop = false;  // what the program sends to the output named loop; always the last input
 };
 
 struct ChangelogSpec {
@@ -108,6 +114,13 @@ struct OutputSpec {
   std::string topic;
   std::optional<TopicCreation> create;  // unset: the topic must exist
   Partitioner partitioner = Partitioner::kMurmur2;
+  bool loop = false;  // comes back as the input named loop; always the last output
+};
+
+// A compacted topic read as a table: a join (each task reads its own partition) or a lookup (whole everywhere).
+struct TableSpec {
+  std::string name;  // the topic unless the manifest says otherwise
+  std::string topic;
 };
 
 struct InternalTopicsSpec {
@@ -135,7 +148,12 @@ struct ErrorsSpec {
   absl::Duration backoff_initial = absl::Milliseconds(100);
   absl::Duration backoff_max = absl::Seconds(30);
   FailureAction on_failure = FailureAction::kStop;
-  std::string dead_letter_topic;  // resolved: <group>-dead-letter; used only with kDeadLetter
+  std::map<std::string, FailureAction, std::less<>> by_class;  // "Decode", "Handler", "Output": where it differs
+  std::string dead_letter_topic;  // resolved: <group>-dead-letter; used only if DeadLetters()
+
+  FailureAction ActionFor(std::string_view failure_class) const;
+  // Some failed records go to the dead-letter topic.
+  bool DeadLetters() const;
 };
 
 struct WorkersSpec {
@@ -197,13 +215,19 @@ struct MembershipSpec {
   absl::Duration rebalance_timeout = absl::Seconds(60);
 };
 
+// The name of the loop's input and output; no other may have it.
+inline constexpr std::string_view kLoopName = "loop";
+
 struct StreamProcessorSpec {
   std::string name_space = "default";  // metadata.namespace
   std::string name;                    // metadata.name
   std::string group;                   // resolved: <namespace>.<name>
   Guarantee guarantee = Guarantee::kExactlyOnce;
   KafkaSpec kafka;
-  std::vector<InputSpec> inputs;  // at least one; in the manifest's order, which is the order of ids in WELCOME
+  // In the manifest's order, which is the order of ids in WELCOME; the loop, if there is one, is the last input and the
+  // last output. No inputs: a view.
+  std::vector<InputSpec> inputs;
+  std::vector<TableSpec> joins, lookups;  // the same
   // The same; behind those of the manifest the internal one, if anything depends on event time.
   std::vector<StoreSpec> stores;
   std::vector<OutputSpec> outputs;  // the same
@@ -215,6 +239,8 @@ struct StreamProcessorSpec {
   absl::Duration max_ahead = absl::Hours(1);  // timestamps.maxAhead
   LatePolicy late_policy = LatePolicy::kDrop;
   bool timers = false;  // the program may set timers
+  MergeBy merge_by = MergeBy::kArrival;
+  DesiredState desired_state = DesiredState::kRunning;
   int32_t replicas = 1;
   int32_t standby_replicas = 0;
   MembershipSpec membership;
@@ -238,22 +264,32 @@ struct StreamProcessorSpec {
   const InputSpec* FindInput(std::string_view input_name) const;
   const StoreSpec* FindStore(std::string_view store_name) const;
   const OutputSpec* FindOutput(std::string_view output_name) const;
+  // It serves joins and lookups, and has no worker.
+  bool is_view() const { return inputs.empty(); }
+  // Everything that can be read by key, in the order of the engine: stores (the internal one too), then joins, then
+  // lookups. In WELCOME, and in the frames behind it, the internal store has no id and those behind it move up.
+  size_t readables() const { return stores.size() + joins.size() + lookups.size(); }
+  size_t first_lookup() const { return stores.size() + joins.size(); }
+  size_t ids() const { return ManifestStores() + joins.size() + lookups.size(); }
+  size_t ReadableOf(size_t id) const { return id < ManifestStores() ? id : id + stores.size() - ManifestStores(); }
+  // Precondition: readable < readables().
+  const std::string& ReadableName(size_t readable) const;
 };
 
 // A topic that belongs to a processor: made, checked and (internalTopics.whenDeleted) deleted with it.
 struct InternalTopic {
-  enum class Kind { kChangelog, kDeadLetter };
+  enum class Kind { kLoop, kChangelog, kDeadLetter };
   Kind kind = Kind::kChangelog;
   std::string topic;
   std::string store;  // kChangelog only
-  // What the kind needs (a changelog: cleanup.policy=compact and no bound on timestamps is up to the backend), then
-  // internalTopics.config, then the store's changelog.config; later ones win.
+  // What the kind needs (a changelog: cleanup.policy=compact, the loop: delete; no bound on timestamps is up to the
+  // backend), then internalTopics.config, then the store's changelog.config; later ones win.
   TopicConfig config;
   std::optional<int16_t> replication_factor;
 };
 
-// Changelogs of the stores that have one, in their order, then the dead-letter topic if `on_failure` or `late_policy`
-// is DeadLetter. All have as many partitions as the inputs.
+// The loop's topic, changelogs of the stores that have one, in their order, then the dead-letter topic if `on_failure`,
+// `by_class` or `late_policy` says DeadLetter. All have as many partitions as the inputs.
 std::vector<InternalTopic> InternalTopicsOf(const StreamProcessorSpec& processor);
 
 }  // namespace millstream::spec

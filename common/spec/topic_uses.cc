@@ -29,13 +29,24 @@ void AddChangelogs(const Document& document, std::vector<TopicUse>& uses) {
 
 }  // namespace
 
+bool SendsDeadLetters(const Document& document) {
+  const Value* spec = document.spec();
+  const Value* errors = spec == nullptr ? nullptr : spec->Find("errors");
+  if (StringIn(errors, "onFailure") == "DeadLetter") return true;
+  for (const Member& member : MembersIn(errors, "byClass")) {
+    if (member.value.is_string() && member.value.text == "DeadLetter") return true;
+  }
+  return false;
+}
+
 std::string TopicUse::Description() const {
   std::string_view what;
   switch (role) {
     case Role::kInput:
       what = "the input";
       break;
-    case Role::kTable:
+    case Role::kJoin:
+    case Role::kLookup:
       what = "the table";
       break;
     case Role::kOutput:
@@ -47,6 +58,8 @@ std::string TopicUse::Description() const {
     case Role::kDeadLetter:
       what = "the dead-letter topic";
       break;
+    case Role::kLoop:
+      return "the topic of the loop";
     case Role::kReserved:
       return "reserved for timers and loop";
   }
@@ -56,22 +69,23 @@ std::string TopicUse::Description() const {
 std::vector<TopicUse> TopicUses(const Document& document) {
   std::vector<TopicUse> uses;
   AddList(document, "inputs", TopicUse::Role::kInput, uses);
-  AddList(document, "joins", TopicUse::Role::kTable, uses);
-  AddList(document, "lookups", TopicUse::Role::kTable, uses);
+  AddList(document, "joins", TopicUse::Role::kJoin, uses);
+  AddList(document, "lookups", TopicUse::Role::kLookup, uses);
   AddList(document, "outputs", TopicUse::Role::kOutput, uses);
   AddChangelogs(document, uses);
   const Value* spec = document.spec();
   const Value* errors = spec == nullptr ? nullptr : spec->Find("errors");
   const Value* dead_letter = errors == nullptr ? nullptr : errors->Find("deadLetterTopic");
   if (dead_letter != nullptr && dead_letter->is_string() &&
-      (StringIn(errors, "onFailure") == "DeadLetter" || StringIn(spec, "latePolicy") == "DeadLetter")) {
+      (SendsDeadLetters(document) || StringIn(spec, "latePolicy") == "DeadLetter")) {
     uses.push_back({TopicUse::Role::kDeadLetter, dead_letter->text,
                     Child(Child(document.SpecPath(), "errors"), "deadLetterTopic"), dead_letter->at, nullptr});
   }
   if (std::optional<std::string_view> group = StringIn(spec, "group")) {
     for (std::string_view suffix : {"-timers-changelog", "-loop"}) {
-      uses.push_back(
-          {TopicUse::Role::kReserved, StrCat(*group, suffix), Child(document.SpecPath(), "group"), spec->at, nullptr});
+      const bool loop = suffix == "-loop" && spec->Find("loop") != nullptr;
+      uses.push_back({loop ? TopicUse::Role::kLoop : TopicUse::Role::kReserved, StrCat(*group, suffix),
+                      Child(document.SpecPath(), "group"), spec->at, nullptr});
     }
   }
   return uses;

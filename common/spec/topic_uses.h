@@ -12,11 +12,13 @@ namespace millstream::spec {
 struct TopicUse {
   enum class Role {
     kInput,
-    kTable,  // join or lookup
+    kJoin,
+    kLookup,
     kOutput,
     kChangelog,
-    kDeadLetter,  // only where errors.onFailure sends records there
-    kReserved,    // names that timers and loop will have
+    kDeadLetter,  // only where records are sent there
+    kLoop,
+    kReserved,  // names that timers and a loop would have
   };
   Role role = Role::kInput;
   std::string topic;
@@ -25,13 +27,19 @@ struct TopicUse {
   const Value* create = nullptr;  // outputs that make their topic
 
   // Made, checked and deleted with the processor; nobody else may write to it.
-  bool is_internal() const { return role == Role::kChangelog || role == Role::kDeadLetter || role == Role::kReserved; }
-  bool is_created() const { return role == Role::kChangelog || role == Role::kDeadLetter || create != nullptr; }
+  bool is_internal() const { return is_own() || role == Role::kReserved; }
+  bool is_created() const { return is_own() || create != nullptr; }
   // "the changelog of store totals", for messages.
   std::string Description() const;
+
+ private:
+  bool is_own() const { return role == Role::kChangelog || role == Role::kDeadLetter || role == Role::kLoop; }
 };
 
-// In the order of the spec: inputs, tables, outputs, changelogs, dead letters, reserved names. Precondition:
+// Whether errors.onFailure or errors.byClass sends failed records to the dead-letter topic.
+bool SendsDeadLetters(const Document& document);
+
+// In the order of the spec: inputs, tables, outputs, changelogs, dead letters, loop, reserved names. Precondition:
 // ResolveDefaults. Pointers live as long as the document.
 std::vector<TopicUse> TopicUses(const Document& document);
 

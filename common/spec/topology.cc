@@ -15,25 +15,41 @@ namespace {
 std::vector<std::string> CoPartitioned(const StreamProcessorSpec& processor) {
   std::vector<std::string> topics;
   for (const InputSpec& input : processor.inputs) topics.push_back(input.topic);
+  for (const TableSpec& join : processor.joins) topics.push_back(join.topic);
   for (const InternalTopic& internal : InternalTopicsOf(processor)) topics.push_back(internal.topic);
   return topics;
 }
 
 // Which processors read and write each topic, and how.
 struct TopicRoles {
-  std::vector<std::string> written_by, read_by, changelog_of, dead_letters_of;
+  std::vector<std::string> written_by, read_by, joined_by, looked_up_by, loop_of, changelog_of, dead_letters_of;
 };
 
 std::map<std::string, TopicRoles> RolesOf(std::span<const StreamProcessorSpec> processors) {
   std::map<std::string, TopicRoles> roles;
   for (const StreamProcessorSpec& processor : processors) {
-    for (const InputSpec& input : processor.inputs) roles[input.topic].read_by.push_back(processor.QualifiedName());
-    for (const OutputSpec& output : processor.outputs)
-      roles[output.topic].written_by.push_back(processor.QualifiedName());
+    for (const InputSpec& input : processor.inputs) {
+      if (!input.loop) roles[input.topic].read_by.push_back(processor.QualifiedName());
+    }
+    for (const TableSpec& join : processor.joins) roles[join.topic].joined_by.push_back(processor.QualifiedName());
+    for (const TableSpec& lookup : processor.lookups)
+      roles[lookup.topic].looked_up_by.push_back(processor.QualifiedName());
+    for (const OutputSpec& output : processor.outputs) {
+      if (!output.loop) roles[output.topic].written_by.push_back(processor.QualifiedName());
+    }
     for (const InternalTopic& internal : InternalTopicsOf(processor)) {
-      bool changelog = internal.kind == InternalTopic::Kind::kChangelog;
       TopicRoles& topic = roles[internal.topic];
-      (changelog ? topic.changelog_of : topic.dead_letters_of).push_back(processor.QualifiedName());
+      switch (internal.kind) {
+        case InternalTopic::Kind::kLoop:
+          topic.loop_of.push_back(processor.QualifiedName());
+          break;
+        case InternalTopic::Kind::kChangelog:
+          topic.changelog_of.push_back(processor.QualifiedName());
+          break;
+        case InternalTopic::Kind::kDeadLetter:
+          topic.dead_letters_of.push_back(processor.QualifiedName());
+          break;
+      }
     }
   }
   return roles;
@@ -75,16 +91,22 @@ std::string OutputText(const OutputSpec& output) {
 }
 
 std::string FailureText(const ErrorsSpec& errors) {
-  std::string tries = StrCat("after ", errors.max_attempts, errors.max_attempts == 1 ? " attempt" : " attempts");
-  switch (errors.on_failure) {
-    case FailureAction::kStop:
-      return StrCat("the task stops ", tries);
-    case FailureAction::kSkip:
-      return StrCat("the record is skipped ", tries);
-    case FailureAction::kDeadLetter:
-      return StrCat("the record goes to topic ", errors.dead_letter_topic, " ", tries);
-  }
-  return "";
+  const auto text = [&](FailureAction action) -> std::string {
+    switch (action) {
+      case FailureAction::kStop:
+        return "the task stops";
+      case FailureAction::kSkip:
+        return "the record is skipped";
+      case FailureAction::kDeadLetter:
+        return StrCat("the record goes to topic ", errors.dead_letter_topic);
+    }
+    return "";
+  };
+  std::string out = StrCat(text(errors.on_failure), " after ", errors.max_attempts,
+                           errors.max_attempts == 1 ? " attempt" : " attempts");
+  for (const auto& [failure_class, action] : errors.by_class)
+    StrAppend(&out, "; of class ", failure_class, " ", text(action));
+  return out;
 }
 
 // "windows of 1m every 10s, open 5s more".
@@ -110,10 +132,18 @@ std::string ProcessorText(const StreamProcessorSpec& processor) {
   std::string out = StrCat("processor ", processor.QualifiedName(), "  (group ", processor.group, ", ",
                            ToString(processor.guarantee), ")\n");
   for (const InputSpec& input : processor.inputs) {
+    if (input.loop) {
+      AppendLine(out, "loops", StrCat("through topic ", input.topic, "; keys by ", ToString(input.partitioner)));
+      continue;
+    }
     AppendLine(out, "reads",
                StrCat(NameAndTopic(input.name, input.topic), ", ", StartText(input.start_from), "; keys by ",
                       ToString(input.partitioner)));
   }
+  for (const TableSpec& join : processor.joins)
+    AppendLine(out, "joins", StrCat(NameAndTopic(join.name, join.topic), ", each task its own partition"));
+  for (const TableSpec& lookup : processor.lookups)
+    AppendLine(out, "looks up", StrCat(NameAndTopic(lookup.name, lookup.topic), ", whole on every member"));
   if (!processor.manual_partitions.empty())
     AppendLine(out, "only", StrCat("partitions ", absl::StrJoin(processor.manual_partitions, ", "), " of them"));
   for (const StoreSpec& store : processor.stores) {
@@ -123,7 +153,10 @@ std::string ProcessorText(const StreamProcessorSpec& processor) {
                       store.changelog.enabled ? StrCat("changelog ", store.changelog.topic)
                                               : std::string("a cache: no changelog")));
   }
-  for (const OutputSpec& output : processor.outputs) AppendLine(out, "writes", OutputText(output));
+  for (const OutputSpec& output : processor.outputs) {
+    if (!output.loop) AppendLine(out, "writes", OutputText(output));
+  }
+  if (processor.merge_by == MergeBy::kTimestamp) AppendLine(out, "merges", "the inputs by the time of their records");
   AppendLine(out, "failures", FailureText(processor.errors));
   AppendLine(out, "commits",
              StrCat("every ", DurationText(processor.transaction.min_duration), " to ",
@@ -165,14 +198,18 @@ class MermaidChart {
 
 void Draw(const StreamProcessorSpec& processor, MermaidChart& chart) {
   std::string id = chart.Processor(processor.QualifiedName(), processor.QualifiedName());
-  for (const InputSpec& input : processor.inputs) chart.Edge(chart.Topic(input.topic), "-->", id);
+  for (const InputSpec& input : processor.inputs)
+    chart.Edge(input.loop ? chart.Internal(input.topic) : chart.Topic(input.topic), "-->", id);
+  for (const TableSpec& join : processor.joins) chart.Edge(chart.Topic(join.topic), "-. join .->", id);
+  for (const TableSpec& lookup : processor.lookups) chart.Edge(chart.Topic(lookup.topic), "-. lookup .->", id);
   for (const StoreSpec& store : processor.stores) {
     std::string store_id = chart.Store(StrCat(processor.QualifiedName(), "/", store.name), store.name);
     chart.Edge(id, "<-->", store_id);
     if (store.changelog.enabled) chart.Edge(store_id, "-.->", chart.Internal(store.changelog.topic));
   }
-  for (const OutputSpec& output : processor.outputs) chart.Edge(id, "-->", chart.Topic(output.topic));
-  if (processor.errors.on_failure == FailureAction::kDeadLetter) {
+  for (const OutputSpec& output : processor.outputs)
+    chart.Edge(id, "-->", output.loop ? chart.Internal(output.topic) : chart.Topic(output.topic));
+  if (processor.errors.DeadLetters()) {
     chart.Edge(id, "-. dead letters .->", chart.Internal(processor.errors.dead_letter_topic));
   }
 }
@@ -248,6 +285,10 @@ std::string ExplainJson(std::span<const StreamProcessorSpec> processors) {
     for (const InputSpec& input : processor.inputs)
       object["inputs"].push_back({{"name", input.name}, {"topic", input.topic}});
     if (!processor.manual_partitions.empty()) object["partitions"] = processor.manual_partitions;
+    for (const auto& [list, tables] : {std::pair("joins", &processor.joins), {"lookups", &processor.lookups}}) {
+      object[list] = nlohmann::ordered_json::array();
+      for (const TableSpec& table : *tables) object[list].push_back({{"name", table.name}, {"topic", table.topic}});
+    }
     object["stores"] = nlohmann::ordered_json::array();
     for (const StoreSpec& store : processor.stores) {
       nlohmann::ordered_json entry = {{"name", store.name}, {"backend", ToString(store.backend)}};
@@ -264,6 +305,9 @@ std::string ExplainJson(std::span<const StreamProcessorSpec> processors) {
     out["topics"].push_back({{"topic", topic},
                              {"writtenBy", roles.written_by},
                              {"readBy", roles.read_by},
+                             {"joinedBy", roles.joined_by},
+                             {"lookedUpBy", roles.looked_up_by},
+                             {"loopOf", roles.loop_of},
                              {"changelogOf", roles.changelog_of},
                              {"deadLettersOf", roles.dead_letters_of}});
   }

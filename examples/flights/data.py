@@ -1,11 +1,12 @@
-"""The flights: a public table of 231,083 real departures in the United States, January to March 2001.
+"""The flights: a public table of 231,083 real departures in the United States, January to March 2001; and its airports.
 
-It is the file data/flights-3m.csv of the npm package vega-datasets 2.7.0 (BSD-3-Clause), from the on-time records of the US
-Bureau of Transportation Statistics. Downloaded once with `npm pack` into ~/.cache/millstream (or $XDG_CACHE_HOME/millstream),
-checked by its SHA-256, never committed.
+They are the files data/flights-3m.csv and data/airports.csv of the npm package vega-datasets 2.7.0 (BSD-3-Clause), from the
+on-time records of the US Bureau of Transportation Statistics. Downloaded once with `npm pack` into ~/.cache/millstream (or
+$XDG_CACHE_HOME/millstream), checked by their SHA-256, never committed.
 
-    python data.py           prints the file's path, downloading it if need be
-    python data.py --json    prints the flights as JSON lines [--limit N: only the first N]
+    python data.py             prints the flights' path, downloading it if need be
+    python data.py --json      prints the flights as JSON lines [--limit N: only the first N]
+    python data.py --airports  prints the airports as JSON lines
 """
 
 import argparse
@@ -21,8 +22,11 @@ import tempfile
 from pathlib import Path
 
 PACKAGE = "vega-datasets@2.7.0"
-MEMBER = "package/data/flights-3m.csv"
-SHA256 = "f8d78857e2e74365f7d3df0582ce420b0e9fa096f416ccbd9074e0a2fcb03736"
+# Name in the cache -> (file of the package, SHA-256).
+FILES = {
+    "flights-2001.csv": ("package/data/flights-3m.csv", "f8d78857e2e74365f7d3df0582ce420b0e9fa096f416ccbd9074e0a2fcb03736"),
+    "airports.csv": ("package/data/airports.csv", "903c7169e6d558eefb95295fe2947ec8503135fbb855ea5c737cf4a90ea603ad"),
+}
 FLIGHTS = 231_083
 
 
@@ -30,12 +34,11 @@ def cache_folder():
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "millstream"
 
 
-def csv_path():
+def csv_path(name="flights-2001.csv"):
     """The table in the cache, downloaded if it is not there."""
-    path = cache_folder() / "flights-2001.csv"
-    if path.exists() and digest(path) == SHA256:
-        return path
-    download(path)
+    path = cache_folder() / name
+    if not path.exists() or digest(path) != FILES[name][1]:
+        download(path.parent)
     return path
 
 
@@ -44,23 +47,24 @@ def digest(path):
         return hashlib.sha256(file.read()).hexdigest()
 
 
-def download(path):
+def download(cache):
     npm = shutil.which("npm")
     if npm is None:
         sys.exit(f"npm is needed once, to download {PACKAGE}: install it (Debian: apt-get install npm) and try again")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as folder:
         print(f"downloading {PACKAGE} from the npm registry (6 MB)", file=sys.stderr, flush=True)
         done = subprocess.run([npm, "pack", "--silent", PACKAGE], cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"npm pack {PACKAGE} failed:\n{done.stderr[-2000:]}")
         archive = next(Path(folder).glob("*.tgz"))
-        fresh = Path(folder) / "flights.csv"
-        with tarfile.open(archive) as tar, open(fresh, "wb") as out:
-            shutil.copyfileobj(tar.extractfile(MEMBER), out)
-        if digest(fresh) != SHA256:
-            sys.exit(f"{MEMBER} of {PACKAGE} has the SHA-256 {digest(fresh)}, expected {SHA256}; nothing was kept")
-        os.replace(fresh, path)
+        for name, (member, sha256) in FILES.items():
+            fresh = Path(folder) / name
+            with tarfile.open(archive) as tar, open(fresh, "wb") as out:
+                shutil.copyfileobj(tar.extractfile(member), out)
+            if digest(fresh) != sha256:
+                sys.exit(f"{member} of {PACKAGE} has the SHA-256 {digest(fresh)}, expected {sha256}; it was not kept")
+            os.replace(fresh, cache / name)
 
 
 def json_lines(limit=None):
@@ -76,11 +80,22 @@ def json_lines(limit=None):
             })
 
 
+def airports():
+    """Code -> name, city and state of every airport of the package."""
+    with open(csv_path("airports.csv"), newline="", encoding="utf-8") as file:
+        return {row["iata"]: {field: row[field] for field in ("name", "city", "state")} for row in csv.DictReader(file)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print JSON lines")
     parser.add_argument("--limit", type=int, help="only so many flights")
+    parser.add_argument("--airports", action="store_true", help="print the airports instead, with their code as iata")
     options = parser.parse_args()
+    if options.airports:
+        for code, airport in airports().items():
+            print(json.dumps({"iata": code, **airport}))
+        return
     if not options.json:
         print(csv_path())
         return

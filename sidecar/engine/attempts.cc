@@ -51,7 +51,7 @@ void Attempts::Committed(uint32_t input, Offset next) {
 
 Verdict VerdictFor(const spec::ErrorsSpec& errors, const Attempts::Entry& entry) {
   if (!entry.final) return Verdict::kRetry;
-  switch (errors.on_failure) {
+  switch (errors.ActionFor(entry.last.failure_class)) {
     case spec::FailureAction::kStop:
       return Verdict::kStop;
     case spec::FailureAction::kSkip:

@@ -55,9 +55,10 @@ class StateFiller {
   StateFiller(const Batch& batch, const BatchEncoding& how)
       : batch_(batch), how_(how), left_(how.max_bytes - batch.frame_bytes) {}
 
-  protocol::Batch::StoreState Fill(store::StoreIndex store) {
+  protocol::Batch::StoreState Fill(uint32_t id) {
+    const store::StoreIndex store = how_.plan->StoreOf(id);
     protocol::Batch::StoreState state;
-    state.store = store;
+    state.store = id;
     state.values.resize(batch_.keys.size(), {protocol::StateValue::What::kNotPrefetched, {}});
     if (batch_.time && !batch_.time->row_index.empty() && Windowed(store)) return FillRows(store);
     for (const Batch::StoreRead& read : batch_.reads) {
@@ -71,7 +72,7 @@ class StateFiller {
         }
       }
     }
-    const uint32_t bit = uint32_t{1} << store;
+    const uint64_t bit = uint64_t{1} << id;
     for (size_t i = 0; i < batch_.keys.size(); ++i) {
       PrefetchSome(batch_.keys, i, store, *how_.overlays);
       const BatchKey& key = batch_.keys[i];
@@ -103,7 +104,7 @@ class StateFiller {
   int64_t used() const { return used_; }
 
  private:
-  bool Windowed(store::StoreIndex store) const { return (how_.plan->windowed >> store & 1) != 0; }
+  bool Windowed(store::StoreIndex store) const { return store < how_.plan->manifest_stores && (how_.plan->windowed >> store & 1) != 0; }
 
   protocol::Batch::StoreState FillRows(store::StoreIndex store) {
     protocol::Batch::StoreState state;
@@ -194,10 +195,10 @@ void IndexKey(const PrefetchPlan& plan, Batch* batch, size_t item) {
 
 std::vector<std::vector<Bytes>> CollectReads(const PrefetchPlan& plan, const TaskOverlays& overlays, Batch* batch) {
   std::vector<std::vector<Bytes>> wanted;
-  for (size_t store = 0; store < plan.stores; ++store) {
-    const uint32_t bit = uint32_t{1} << store;
+  for (size_t id = 0; id < plan.stores; ++id) {
+    const uint64_t bit = uint64_t{1} << id;
     Batch::StoreRead read;
-    read.store = static_cast<store::StoreIndex>(store);
+    read.store = plan.StoreOf(id);
     std::vector<Bytes> keys;
     for (size_t i = 0; i < batch->keys.size(); ++i) {
       PrefetchSome(batch->keys, i, read.store, overlays);
@@ -219,7 +220,7 @@ std::string EncodeBatch(const Batch& batch, TaskId task, const BatchEncoding& ho
   message.task = task;
   message.flags = batch.trace ? protocol::kFlagTrace : 0;
   message.keys.reserve(batch.keys.size());
-  uint32_t stores = 0;
+  uint64_t stores = 0;
   for (const BatchKey& key : batch.keys) {
     message.keys.push_back(key.bytes);
     stores |= key.stores;
@@ -236,8 +237,8 @@ std::string EncodeBatch(const Batch& batch, TaskId task, const BatchEncoding& ho
     stores |= how.plan->windowed;
     if (batch.time->watermark != kNoTime) message.watermark_ms = batch.time->watermark;
   }
-  for (size_t store = 0; store < how.plan->stores; ++store) {
-    if ((stores >> store & 1) != 0) message.state.push_back(filler.Fill(static_cast<store::StoreIndex>(store)));
+  for (size_t id = 0; id < how.plan->stores; ++id) {
+    if ((stores >> id & 1) != 0) message.state.push_back(filler.Fill(static_cast<uint32_t>(id)));
   }
   *state_bytes = filler.used();
   std::string frame;

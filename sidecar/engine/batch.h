@@ -21,18 +21,25 @@ namespace millstream::engine {
 
 // Which stores travel with the records of each input.
 struct PrefetchPlan {
-  // Bit s of masks[i]: store s is prefetched for input i. At most 32 stores (the schema's bound).
-  std::vector<uint32_t> masks;
-  uint32_t due = 0;       // the same for what became due
-  uint32_t windowed = 0;  // bit s: store s has windows or sessions; their rows travel with the items that name them
-  size_t stores = 0;
+  // Bit i of masks[..]: what has id i in WELCOME is prefetched for that input; joins always are. At most 32 stores and
+  // 32 joins (the schema's bounds).
+  std::vector<uint64_t> masks;
+  uint64_t due = 0;       // the same for what became due
+  uint64_t windowed = 0;  // bit s: store s has windows or sessions; their rows travel with the items that name them
+  size_t stores = 0;      // and joins: ids below it
+  size_t manifest_stores = 0;
+  size_t hidden = 0;  // stores of no id, behind those of the manifest
+
+  store::StoreIndex StoreOf(size_t id) const {
+    return static_cast<store::StoreIndex>(id < manifest_stores ? id : id + hidden);
+  }
 };
 
 // A distinct key of a batch. `bytes` points into the key of a record of the batch.
 struct BatchKey {
   std::string_view bytes;
   size_t hash = 0;
-  uint32_t stores = 0;       // to prefetch
+  uint64_t stores = 0;       // to prefetch
   int64_t timestamp_ms = 0;  // of the last record with it
 };
 
@@ -92,7 +99,11 @@ struct HeldResult {
 // memory asked for), *ready* once every read is answered, and then *out* at a worker. Pinned overlays: see
 // TaskOverlays.
 struct Batch {
+  // A hook of the worker instead of items: BEGIN or FINALIZE, answered by a RESULT of its own effects.
+  enum class Hook : uint8_t { kNone, kBegin, kFinalize };
+
   uint64_t id = 0;  // of this process
+  Hook hook = Hook::kNone;
   std::vector<Item> items;
   std::vector<BatchKey> keys;
   BytesMap<int32_t> key_index;
@@ -161,7 +172,7 @@ std::string EncodeBatch(const Batch& batch, TaskId task, const BatchEncoding& ho
 // Upper bounds of what an item takes in a BATCH frame, and of the rest of the frame.
 int64_t FrameBytes(const Item& item);
 inline constexpr int64_t kFrameBytesOfWindow = 64;  // named by an item, and its row
-inline constexpr int64_t kFrameOverhead = 512;      // with a value of each of 32 stores left out
+inline constexpr int64_t kFrameOverhead = 1024;     // with a value of each of 32 stores and 32 joins left out
 
 }  // namespace millstream::engine
 

@@ -18,7 +18,6 @@ bool Single(const Task& task, const Item& item) {
   return item.due != nullptr ? task.time->single : item.record.offset < task.inputs[item.input].single_until;
 }
 bool HasDue(const Task& task) { return task.time && !task.time->due.empty(); }
-bool HasItems(const Task& task) { return !task.queue.empty() || HasDue(task); }
 // What is due leads. Precondition: there are items.
 const Item& Front(const Task& task) { return HasDue(task) ? task.time->due.front() : task.queue.front(); }
 
@@ -26,11 +25,30 @@ const Item& Front(const Task& task) { return HasDue(task) ? task.time->due.front
 
 // ---------------------------------------------------------------- preparing
 
+// Whether what is in front may be handled now. Records by time: once every other input either has one waiting, which is
+// later, or is idle.
+bool EngineImpl::MayTake(const Task& task) const {
+  if (HasDue(task)) return true;
+  if (task.queue.empty()) return false;
+  for (uint32_t i = 0; merges_by_time_ && i < task.inputs.size(); ++i) {
+    if (task.queue.LaneEmpty(i) && now_ < IdleAt(task, i)) return false;
+  }
+  return true;
+}
+
+// From when on an input without a record does not hold the others back: read to its end and silent for idleAfter; or
+// nothing at all was heard of it for so long (a partition that cannot be read).
+absl::Duration EngineImpl::IdleAt(const Task& task, uint32_t input) const {
+  const TaskInput& of = task.inputs[input];
+  return (of.at_end ? of.last_record : of.heard) + spec_.inputs[input].idle_after;
+}
+
 // Cuts the next batch and asks for its state: at once if none is out, else only when it will be a full one.
 void EngineImpl::Prepare(Task& task) {
   if (task.leaving != Task::Leaving::kNo && !at_most_once_) return;
-  if (task.prepared || !HasItems(task) || pipeline_.recovering() || now_ < task.wait_until || workers_.usable() == 0)
+  if (task.prepared || !MayTake(task) || pipeline_.recovering() || now_ < task.wait_until || workers_.usable() == 0)
     return;
+  if (paused_ && task.leaving == Task::Leaving::kNo) return;
   if (overlay_pressure_) return;  // a prepared batch holds on to overlays
   if (task.time && task.time->looking) return;
   if (task.in_flight) {
@@ -62,7 +80,7 @@ void EngineImpl::Prepare(Task& task) {
 
 // Deals with records at the front that are not to be sent (again). False: there is nothing to send now.
 bool EngineImpl::SettleFront(Task& task) {
-  while (HasItems(task)) {
+  while (MayTake(task)) {
     const Item& front = Front(task);
     const Attempts::Entry* entry = task.attempts.Find(front);
     if (entry == nullptr && FrameBytes(front) + kFrameOverhead > options_.frame_cap) {
@@ -108,7 +126,7 @@ void EngineImpl::Cut(Task& task, Batch* batch) {
   batch->item_key.reserve(most);
   batch->key_index.reserve(most);
   double state = 0;
-  while (batch->items.size() < most && HasItems(task)) {
+  while (batch->items.size() < most && MayTake(task)) {
     const Item& front = Front(task);
     const int64_t size = FrameBytes(front);
     if (!batch->items.empty()) {
@@ -176,9 +194,11 @@ void EngineImpl::OnBatchRead(Task& task, const BatchRead& read, KeysRead event) 
 
 // ---------------------------------------------------------------- sending
 
-bool EngineImpl::MaySend(const Task& task) const {
+bool EngineImpl::MaySend(const Task& task) {
   if (!task.prepared || task.prepared->reads_pending > 0 || task.in_flight) return false;
   if (task.phase != Task::Phase::kRunning || now_ < task.wait_until || pipeline_.recovering()) return false;
+  if (paused_ && task.leaving == Task::Leaving::kNo) return false;
+  if (HeldBack(task)) return false;
   return !at_most_once_ || CoversClaim(task, *task.prepared);
 }
 
@@ -217,6 +237,7 @@ void EngineImpl::ServeWaiting(Worker& worker) {
 
 void EngineImpl::Send(Task& task, Worker& worker) {
   MS_CHECK(!task.in_flight && (!at_most_once_ || CoversClaim(task, *task.prepared)));
+  if (NeedsBegin(task, worker)) return SendHook(task, worker, Batch::Hook::kBegin);
   task.in_flight = std::move(task.prepared);
   Batch& batch = *task.in_flight;
   batch.seq = next_seq_++;
@@ -274,7 +295,9 @@ void EngineImpl::CheckDeadlines(Task& task) {
 Worker* EngineImpl::AssignWorker(Task& task) {
   Worker* current = workers_.Find(task.worker);
   Worker* best = workers_.LeastLoaded();
-  if (current != nullptr && current->usable() && current->tasks <= best->tasks + 1) return current;
+  // What it has gathered for the open transaction would be lost with a move.
+  const bool bound = current != nullptr && current->hooked() && pipeline_.HasOpenPart(task.id);
+  if (current != nullptr && current->usable() && (bound || current->tasks <= best->tasks + 1)) return current;
   UnassignWorker(task);
   if (best == nullptr) return nullptr;
   task.worker = best->id;

@@ -76,6 +76,7 @@ struct EngineStatus {
   int64_t lag_records = 0;
   std::string first_error, last_error;
   int workers = 0;
+  bool paused = false;        // desiredState, or SetPaused
   bool commits_wait = false;  // no writer is usable: R6
   absl::Status writer_error;  // why the last attempt to make a writer failed; OK: it succeeded
   int aborts_in_a_row = 0;    // since the last commit

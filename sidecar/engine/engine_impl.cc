@@ -12,19 +12,22 @@ namespace {
 
 PrefetchPlan PlanOf(const spec::StreamProcessorSpec& spec) {
   PrefetchPlan plan;
-  plan.stores = spec.ManifestStores();
-  MS_CHECK(plan.stores <= 32);
-  for (size_t store = 0; store < plan.stores; ++store) {
-    if (spec.stores[store].type != spec::StoreType::kKeyValue) plan.windowed |= uint32_t{1} << store;
+  plan.manifest_stores = spec.ManifestStores();
+  plan.hidden = spec.stores.size() - plan.manifest_stores;
+  plan.stores = plan.manifest_stores + spec.joins.size();
+  MS_CHECK(plan.stores <= 64);
+  for (size_t store = 0; store < plan.manifest_stores; ++store) {
+    if (spec.stores[store].type != spec::StoreType::kKeyValue) plan.windowed |= uint64_t{1} << store;
   }
   for (const spec::InputSpec& input : spec.inputs) {
-    uint32_t mask = 0;
-    for (size_t store = 0; store < plan.stores; ++store) {
+    uint64_t mask = 0;
+    for (size_t store = 0; store < plan.manifest_stores; ++store) {
       if (std::find(input.prefetch.begin(), input.prefetch.end(), spec.stores[store].name) != input.prefetch.end()) {
-        mask |= uint32_t{1} << store;
+        mask |= uint64_t{1} << store;
       }
     }
     mask &= ~plan.windowed;
+    for (size_t join = plan.manifest_stores; join < plan.stores; ++join) mask |= uint64_t{1} << join;
     plan.masks.push_back(mask);
     plan.due |= mask;
   }
@@ -46,13 +49,15 @@ EngineImpl::EngineImpl(const EngineOptions& options, const Clock* clock, Metrics
       clock_(clock),
       metrics_(registry, options.spec.name),
       at_most_once_(options.spec.guarantee == spec::Guarantee::kAtMostOnce),
+      merges_by_time_(options.spec.merge_by == spec::MergeBy::kTimestamp && options.spec.inputs.size() > 1),
       prefetch_(PlanOf(options.spec)),
       has_sessions_(std::any_of(options.spec.stores.begin(), options.spec.stores.end(),
                                 [](const spec::StoreSpec& store) { return store.session.has_value(); })),
       internal_store_(static_cast<store::StoreIndex>(options.spec.ManifestStores())),
       router_(&options_),
       pipeline_(&options_, this, &metrics_),
-      next_seq_(FirstSeq(options.seed)) {}
+      next_seq_(FirstSeq(options.seed)),
+      paused_(options.spec.desired_state == spec::DesiredState::kPaused) {}
 
 // ---------------------------------------------------------------- the loop
 
@@ -149,6 +154,9 @@ void EngineImpl::SetTimer(Task& task) {
     wanted(task.cancel_at);
     wanted(task.end_commit_at);
     if (!task.apply) wanted(task.apply_at);
+    for (uint32_t i = 0; merges_by_time_ && !task.queue.empty() && i < task.inputs.size(); ++i) {
+      if (task.queue.LaneEmpty(i)) wanted(IdleAt(task, i));
+    }
   }
   if (next < task.timer) timers_.Move(task.id, std::exchange(task.timer, next), next);
 }
@@ -157,9 +165,9 @@ void EngineImpl::SetTimer(Task& task) {
 void EngineImpl::Account(Task& task) {
   const bool works = task.phase == Task::Phase::kRunning || task.phase == Task::Phase::kStopped;
   const bool claiming = task.prepared && task.prepared->claimed;
-  const bool due = task.time && (task.time->looking || !task.time->due.empty());
-  const bool sendable = task.phase == Task::Phase::kRunning && (task.prepared || !task.queue.empty() || due) &&
-                        !claiming && now_ >= task.wait_until && workers_.usable() > 0;
+  const bool looks = task.time && task.time->looking;
+  const bool sendable = task.phase == Task::Phase::kRunning && (task.prepared || MayTake(task) || looks) &&
+                        !claiming && !paused_ && now_ >= task.wait_until && workers_.usable() > 0;
   const bool busy = works && (task.in_flight || (sendable && !pipeline_.recovering()));
   busy_tasks_ += static_cast<int>(busy) - static_cast<int>(task.busy);
   task.busy = busy;
@@ -234,6 +242,16 @@ void EngineImpl::On(MembershipLost event) {
     task->release = true;
     Leave(*task, Task::Leaving::kLost);
   }
+}
+
+// What is out is finished and committed; what waits is read again later.
+void EngineImpl::On(SetPaused event) {
+  if (paused_ == event.paused) return;
+  paused_ = event.paused;
+  for (auto& [id, task] : tasks_) {
+    if (paused_) DropPrepared(*task);
+  }
+  MarkAll();
 }
 
 void EngineImpl::On(Drain event) {
@@ -317,6 +335,7 @@ EngineStatus EngineImpl::Status() const {
   status.aborts_in_a_row = consecutive_aborts_;
   if (consecutive_aborts_ > 0) status.abort_cause = abort_cause_;
   status.workers = workers_.usable();
+  status.paused = paused_;
   for (const auto& [id, task] : tasks_) {
     TaskStatus& out = status.tasks.emplace_back();
     out.task = id;
@@ -340,7 +359,8 @@ EngineStatus EngineImpl::Status() const {
         out.state = task->leaving == Task::Leaving::kNo ? TaskStatus::State::kRunning : TaskStatus::State::kClosing;
     }
     for (const TaskInput& input : task->inputs) out.inputs.push_back({input.committed, input.fetched, input.end});
-    const Item* busy_with = task->in_flight        ? &task->in_flight->items.front()
+    const bool handles = task->in_flight && !task->in_flight->items.empty();
+    const Item* busy_with = handles                ? &task->in_flight->items.front()
                             : !task->queue.empty() ? &task->queue.front()
                                                    : nullptr;
     const int attempt = busy_with == nullptr ? 1 : task->attempts.Next(*busy_with);

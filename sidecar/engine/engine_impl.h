@@ -29,6 +29,7 @@ namespace millstream::engine {
 // The methods are grouped by file:
 //   engine_impl.cc     the loop: events, refresh, timers, status       task_lifecycle.cc  open, start, stop, leave,
 //   close batching.cc        cut, prepare, send, cancel batches               results.cc         what workers send back
+//   hooks.cc           BEGIN, FINALIZE, COMMITTED
 //   failures.cc        crashed workers, failed items                    worker_reads.cc    GET and SCAN
 //   due.cc             stream time, timers, ends of windows              windowing.cc       windows and sessions of a
 //   batch state_apply.cc     committed state to disk; changelogs; settling    queries.cc         reads from outside
@@ -45,6 +46,7 @@ class EngineImpl final : public Engine, private PipelineHost {
   void On(TokenChanged event);
   void On(RebalanceStarted event);
   void On(MembershipLost event);
+  void On(SetPaused event);
   void On(const Tick&) {}
   void On(Drain event);
   void On(WriterCallDone event);
@@ -69,6 +71,7 @@ class EngineImpl final : public Engine, private PipelineHost {
   std::string Describe(TaskId task, const Item& item) const;
 
   // ---- task_lifecycle.cc
+  std::unique_ptr<Task> NewTask(TaskId id) const;
   void On(TaskAssigned event);
   void On(TaskRevoked event);
   void On(TaskOpened event);
@@ -76,6 +79,7 @@ class EngineImpl final : public Engine, private PipelineHost {
   void On(RecordsRead event);
   void On(EndOfInput event);
   void On(InputFailed event);
+  void On(StateFailed event);
   void On(RestartTask event);
   void Open(Task& task);
   void CommitStart(Task& task);
@@ -83,6 +87,8 @@ class EngineImpl final : public Engine, private PipelineHost {
   void MaybeCommitEnd(Task& task);
   void StageOffsets(Task& task);
   void UpdateFetch(Task& task);
+  bool HasRoom(const Task& task, uint32_t input) const;
+  void BeginFetch(TaskInput& input);
   void StopFetching(Task& task);
   void Stop(Task& task, std::string error);
   void Leave(Task& task, Task::Leaving how);
@@ -92,13 +98,15 @@ class EngineImpl final : public Engine, private PipelineHost {
   void Rewind(Task& task);
 
   // ---- batching.cc
+  bool MayTake(const Task& task) const;
+  absl::Duration IdleAt(const Task& task, uint32_t input) const;
   void Prepare(Task& task);
   bool SettleFront(Task& task);
   void Cut(Task& task, Batch* batch);
   void Claim(Task& task);
   void DropPrepared(Task& task);
   void TrySend(Task& task);
-  bool MaySend(const Task& task) const;
+  bool MaySend(const Task& task);
   void Send(Task& task, Worker& worker);
   void ServeWaiting(Worker& worker);
   void Cancel(Task& task);  // the batch in flight: its effects will not count
@@ -177,6 +185,17 @@ class EngineImpl final : public Engine, private PipelineHost {
   void Isolate(Task& task, const Batch& batch, size_t items);
   void Consume(Task& task, const Attempts::Entry& entry, Verdict verdict);
 
+  // ---- hooks.cc
+  bool MayClose(Transaction& transaction) override;
+  bool HeldBack(const Task& task);
+  bool NeedsBegin(Task& task, const Worker& worker);
+  void SendHook(Task& task, Worker& worker, Batch::Hook hook);
+  void OnHookResult(Task& task, Batch& batch, const protocol::Result& result);
+  bool Gathered(const Worker& worker, TaskId task);
+  void LoseGathered(const Worker& worker);
+  void Void(Task& task);
+  void TellCommitted(const Transaction& transaction, const std::vector<Outcome>& outcomes);
+
   // ---- worker_reads.cc, queries.cc
   void On(KeysRead event);
   void On(RangeScanned event);
@@ -207,6 +226,7 @@ class EngineImpl final : public Engine, private PipelineHost {
   EngineMetrics metrics_;
   const spec::StreamProcessorSpec& spec_ = options_.spec;
   const bool at_most_once_;
+  const bool merges_by_time_;
   PrefetchPlan prefetch_;
   const bool has_sessions_;
   const store::StoreIndex internal_store_;  // if event time is kept
@@ -237,7 +257,9 @@ class EngineImpl final : public Engine, private PipelineHost {
   bool overlay_pressure_ = false;  // nothing more is sent, everything is applied
   bool blocked_ = false;           // a batch was held back by a full transaction
   int leaving_tasks_ = 0;
+  uint64_t closing_for_ = 0;  // number of the open transaction that waits for hooks before it is closed; 0: none does
 
+  bool paused_ = false;  // nothing new is fetched or sent
   bool draining_ = false, drained_ = false, goodbye_said_ = false;
   absl::Duration drain_finish_{}, drain_end_{};  // batches in flight may take so long; everything may
   bool rebalance_owed_ = false;

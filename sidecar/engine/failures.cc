@@ -38,6 +38,7 @@ void EngineImpl::WorkerGone(Worker& worker, bool crashed, const std::string& cau
   }
   worker.tasks = 0;
   worker.waiting.clear();
+  LoseGathered(worker);
 }
 
 // protocol.md, "Poison": the records that were out may have crashed the worker. Now they are traced: the worker names

@@ -161,9 +161,20 @@ struct QueryRange {
   store::ScanRequest range;
 };
 
+// A person asked to pause: what is out is finished and committed, nothing new is fetched or sent; or to go on. Tasks
+// stay where they are and answer queries.
+struct SetPaused {
+  bool paused = true;
+};
 // A person asked a stopped task to go on.
 struct RestartTask {
   TaskId task;
+};
+// What a task reads (a join or lookup) cannot be kept up any more as it is: the task is closed and opened again, which
+// reads it anew.
+struct StateFailed {
+  TaskId task;
+  absl::Status status;
 };
 // Time has passed: at least once a second, and when NextDeadline() comes.
 struct Tick {};
@@ -176,7 +187,7 @@ struct Drain {
 using Event = std::variant<TaskAssigned, TaskRevoked, TokenChanged, RebalanceStarted, MembershipLost, TaskOpened,
                            TaskClosed, RecordsRead, EndOfInput, InputFailed, KeysRead, RangeScanned, StateApplied,
                            WorkerConnected, WorkerSent, WorkerDisconnected, WorkerWritable, WriterCallDone, OutcomeRead,
-                           QueryKey, QueryRange, RestartTask, Tick, Drain>;
+                           QueryKey, QueryRange, SetPaused, RestartTask, StateFailed, Tick, Drain>;
 
 // ---------------------------------------------------------------- actions
 
@@ -218,14 +229,14 @@ struct StopFetch {
   uint32_t input = 0;
 };
 
-// Answer: KeysRead.
+// `store` is a readable id: a store, a join (both of the task), or a lookup (of the process). Answer: KeysRead.
 struct ReadKeys {
   ReadId read = 0;
   TaskId task;
   store::StoreIndex store = 0;
   std::vector<Bytes> keys;
 };
-// Answer: RangeScanned.
+// The same ids. Answer: RangeScanned.
 struct ScanRange {
   ReadId read = 0;
   TaskId task;

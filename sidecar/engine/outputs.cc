@@ -85,6 +85,11 @@ absl::Status OutputRouter::Check(const protocol::OutputRecord& record, int64_t w
         StrCat("a record of ", size, " bytes for output '", name, "', which takes at most ", most));
   }
   MS_RETURN_IF_ERROR(CheckTime(record, wall_ms, of_item));
+  if (options_->spec.outputs[record.output].loop && (!record.key || record.partition)) {
+    return absl::InvalidArgumentError(
+        record.key ? "a record for the loop chooses a partition; its key does that"
+                   : "a record for the loop has no key; its key decides which task it comes back to");
+  }
   const int partitions = options_->output_partitions[record.output];
   if (record.partition && (*record.partition < 0 || *record.partition >= partitions)) {
     return absl::InvalidArgumentError(StrCat("partition ", *record.partition, " of output '", name,

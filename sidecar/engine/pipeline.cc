@@ -30,7 +30,8 @@ void Pipeline::Step(absl::Duration now, const Activity& activity, std::vector<Ac
   if (recovering_ || open_ == nullptr) return;
   const bool in_order = closing_ == nullptr || closing_->flushed;  // R3
   if (in_order || options_->mutation == EngineOptions::Mutation::kR3) AppendWaiting(open_.get(), actions);
-  if (ShouldClose(now, activity)) Close(now, actions);
+  held_ = ShouldClose(now, activity) && !host_->MayClose(*open_);
+  if (!held_ && ShouldClose(now, activity)) Close(now, actions);
 }
 
 std::optional<absl::Duration> Pipeline::NextDeadline() const {
@@ -41,7 +42,7 @@ std::optional<absl::Duration> Pipeline::NextDeadline() const {
     if (overstay > now_) wanted(overstay);
   }
   if (closing_ != nullptr && closing_->retry_at) wanted(*closing_->retry_at);
-  if (open_ != nullptr && closing_ == nullptr && !recovering_ && (open_->begun || MayBegin())) {
+  if (open_ != nullptr && closing_ == nullptr && !recovering_ && !held_ && (open_->begun || MayBegin())) {
     wanted(now_ < open_->not_before ? open_->not_before
                                     : open_->first_effect + options_->spec.transaction.max_duration);
   }

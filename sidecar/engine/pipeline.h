@@ -25,6 +25,8 @@ class PipelineHost {
   virtual ~PipelineHost() = default;
   // The changelog records of the state staged under the transaction: one per store, key (R2).
   virtual void CollectChangelog(const Transaction& transaction, std::vector<log::OutgoingRecord>* records) = 0;
+  // Whether the open transaction may be closed now; false: workers have to be asked first, ask again.
+  virtual bool MayClose(Transaction& transaction) = 0;
   // The outcome is known, per part.
   virtual void OnSettled(const Transaction& transaction, const std::vector<Outcome>& outcomes) = 0;
   // The open transaction, and perhaps the closing one, will not commit: nothing that was read or done since counts
@@ -69,6 +71,9 @@ class Pipeline {
 
   // The transaction that effects join now. Precondition: not recovering.
   Transaction& Open(absl::Duration now);
+  // 0, nullptr: there is none.
+  uint64_t open_number() const { return open_ == nullptr ? 0 : open_->number; }
+  TaskPart* OpenPart(TaskId task) { return open_ == nullptr ? nullptr : open_->FindPart(task); }
   // Outputs join the open transaction (AtLeastOnce: leave at once beside it).
   void AddOutputs(absl::Duration now, std::vector<log::OutgoingRecord> records, int64_t bytes,
                   std::vector<Action>* actions);
@@ -134,6 +139,7 @@ class Pipeline {
   WriterName last_writer_ = WriterName::kB;
   absl::Duration last_start_ = -absl::InfiniteDuration();
   bool recovering_ = false;
+  bool held_ = false;      // the open transaction should be closed, and waits for the host
   bool survivor_ = false;  // Mutation::kR3: the open transaction outlives the abort of the closing one
   absl::Duration now_{};   // of the last Step
 

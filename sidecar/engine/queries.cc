@@ -12,7 +12,8 @@ absl::Status NotHere(TaskId task) {
   return absl::UnavailableError(StrCat("task ", task.value(), " is not open here (restoring or moving): ask again"));
 }
 absl::Status NoStore(size_t store, size_t stores) {
-  return absl::InvalidArgumentError(StrCat("store id ", store, " is beyond the processor's ", stores));
+  return absl::InvalidArgumentError(
+      StrCat("id ", store, " is beyond the processor's ", stores, " stores, joins and lookups"));
 }
 
 // Not while it leaves: a stream of queries must not keep it from being closed.
@@ -24,8 +25,8 @@ void EngineImpl::On(QueryKey event) {
   Task* task = Find(event.task);
   if (task == nullptr || !Readable(*task))
     return Do(QueryAnswered{event.query, NotHere(event.task), std::nullopt, {}, {}});
-  if (event.store >= spec_.stores.size())
-    return Do(QueryAnswered{event.query, NoStore(event.store, spec_.stores.size()), std::nullopt, {}, {}});
+  if (event.store >= spec_.readables())
+    return Do(QueryAnswered{event.query, NoStore(event.store, spec_.readables()), std::nullopt, {}, {}});
   const size_t hash = BytesHash()(event.key);
   if (const OverlayValue* known = task->overlays.Find(event.store, event.key, hash, TaskOverlays::View::kCommitted)) {
     MaybeBytes value;
@@ -40,8 +41,8 @@ void EngineImpl::On(QueryRange event) {
   Task* task = Find(event.task);
   if (task == nullptr || !Readable(*task))
     return Do(QueryAnswered{event.query, NotHere(event.task), std::nullopt, {}, {}});
-  if (event.range.store >= spec_.stores.size()) {
-    return Do(QueryAnswered{event.query, NoStore(event.range.store, spec_.stores.size()), std::nullopt, {}, {}});
+  if (event.range.store >= spec_.readables()) {
+    return Do(QueryAnswered{event.query, NoStore(event.range.store, spec_.readables()), std::nullopt, {}, {}});
   }
   const ReadId id = StartRead(*task, RangeQueryRead{event.query, event.range, task->overlays.TakePin()});
   Do(ScanRange{id, event.task, std::move(event.range)});

@@ -42,41 +42,65 @@ struct Item {
   int64_t bytes() const;
 };
 
-// The records of one task that were read and not sent to a worker, in order of arrival; per input in order of offset.
+// The records of one task that were read and not sent to a worker. Per input in order of offset. With one lane all of
+// them are in order of arrival; with one lane per input the one with the lowest timestamp is in front, of equal ones
+// that of the first input.
 class RecordQueue {
  public:
+  explicit RecordQueue(size_t lanes = 1) : lanes_(lanes) {}
+
   // Behind everything. They lie between the positions `from` and `next`.
   void Append(uint32_t input, std::vector<log::Record> records, Offset from, Offset next);
-  // Before everything, in order.
+  // Before everything of their inputs, in order.
   void PutBack(std::vector<Item> items);
   void Clear();
-  // Drops everything from the first record on that is not to be kept.
+  // Drops everything of a lane from the first record on that is not to be kept.
   template <typename Keep>
   void Truncate(Keep keep);
 
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
   int64_t bytes() const { return bytes_; }
-  const Item& front() const { return chunks_.front().items[chunks_.front().first]; }
+  const Item& front() const { return lanes_[FrontLane()].front(); }
   // Precondition: not empty.
-  Item PopFront();
+  Item PopFront() { return Pop(lanes_[FrontLane()]); }
+
+  size_t lanes() const { return lanes_.size(); }
+  // Of the lane of an input; with one lane, of all.
+  bool LaneEmpty(uint32_t input) const { return LaneOf(input).empty(); }
+  int64_t LaneBytes(uint32_t input) const { return LaneOf(input).bytes; }
 
  private:
   struct Chunk {
     std::vector<Item> items;
     size_t first = 0;
   };
-  std::deque<Chunk> chunks_;
+  struct Lane {
+    std::deque<Chunk> chunks;
+    int64_t bytes = 0;
+    bool empty() const { return chunks.empty(); }
+    const Item& front() const { return chunks.front().items[chunks.front().first]; }
+  };
+
+  const Lane& LaneOf(uint32_t input) const { return lanes_[lanes_.size() == 1 ? 0 : input]; }
+  Lane& LaneOf(uint32_t input) { return lanes_[lanes_.size() == 1 ? 0 : input]; }
+  size_t FrontLane() const;
+  Item Pop(Lane& lane);
+  void PutBack(Lane& lane, std::vector<Item> items);
+
+  std::vector<Lane> lanes_;
   size_t size_ = 0;
   int64_t bytes_ = 0;
 };
 
 template <typename Keep>
 void RecordQueue::Truncate(Keep keep) {
-  std::vector<Item> kept;
-  while (!empty() && keep(front())) kept.push_back(PopFront());
-  Clear();
-  PutBack(std::move(kept));
+  for (Lane& lane : lanes_) {
+    std::vector<Item> kept;
+    while (!lane.empty() && keep(lane.front())) kept.push_back(Pop(lane));
+    while (!lane.empty()) Pop(lane);
+    PutBack(lane, std::move(kept));
+  }
 }
 
 }  // namespace millstream::engine

@@ -11,14 +11,19 @@
 namespace millstream::engine {
 
 std::optional<ProtocolFault> CheckStore(const EngineOptions& options, uint32_t store) {
-  if (store < options.spec.ManifestStores()) return std::nullopt;
-  return ProtocolFault{protocol::kUnknownStore,
-                       StrCat("store id ", store, " is beyond the ", options.spec.ManifestStores(), " of WELCOME")};
+  if (store < options.spec.ids()) return std::nullopt;
+  return ProtocolFault{protocol::kUnknownStore, StrCat("id ", store, " is beyond the ", options.spec.ids(),
+                                                       " stores, joins and lookups of WELCOME")};
 }
 
 std::optional<ProtocolFault> CheckOps(const EngineOptions& options, const protocol::StateOps& ops) {
   for (const auto& of_store : ops) {
     if (auto fault = CheckStore(options, of_store.first)) return fault;
+    if (of_store.first >= options.spec.ManifestStores()) {
+      return ProtocolFault{protocol::kBadFrame,
+                           StrCat("a write to '", options.spec.ReadableName(options.spec.ReadableOf(of_store.first)),
+                                  "', which is a join or lookup: they are read-only")};
+    }
     const spec::StoreSpec& store = options.spec.stores[of_store.first];
     if (store.type == spec::StoreType::kKeyValue) continue;
     for (const protocol::StateOp& op : of_store.second) {
@@ -31,20 +36,9 @@ std::optional<ProtocolFault> CheckOps(const EngineOptions& options, const protoc
   return std::nullopt;
 }
 
-std::optional<ProtocolFault> CheckFrame(const EngineOptions& options, const Batch& batch,
-                                        const protocol::Result& result) {
-  const size_t items = batch.FrameItems();
-  if (result.done > items || (result.failure && result.done >= items)) {
-    return ProtocolFault{protocol::kBadFrame, StrCat("RESULT of batch ", result.seq, " speaks of item ", result.done,
-                                                     ", the batch has ", items)};
-  }
-  const bool writes =
-      std::any_of(result.ops.begin(), result.ops.end(), [](const auto& of_store) { return !of_store.second.empty(); });
-  if (result.done == 0 && (writes || !result.outputs.empty() || !result.timers.empty())) {
-    return ProtocolFault{protocol::kBadFrame,
-                         StrCat("RESULT of batch ", result.seq,
-                                " has effects of no item: they must be dropped with the item that failed")};
-  }
+namespace {
+
+std::optional<ProtocolFault> CheckEffects(const EngineOptions& options, const protocol::Result& result) {
   if (auto fault = CheckOps(options, result.ops)) return fault;
   if (!result.timers.empty() && !options.spec.timers) {
     return ProtocolFault{protocol::kBadFrame, StrCat("RESULT of batch ", result.seq,
@@ -57,6 +51,39 @@ std::optional<ProtocolFault> CheckFrame(const EngineOptions& options, const Batc
                                                           options.spec.outputs.size(), " of WELCOME")};
   }
   return std::nullopt;
+}
+
+// Windows and timers belong to a record's time, and hooks have none.
+std::optional<ProtocolFault> CheckHookEffects(const EngineOptions& options, const protocol::Result& result) {
+  if (auto fault = CheckEffects(options, result)) return fault;
+  const bool windows = std::any_of(result.ops.begin(), result.ops.end(), [&](const auto& of_store) {
+    return !of_store.second.empty() && options.spec.stores[of_store.first].type != spec::StoreType::kKeyValue;
+  });
+  if (!windows && result.timers.empty()) return std::nullopt;
+  return ProtocolFault{protocol::kBadFrame, StrCat("RESULT of hook ", result.seq, " ",
+                                                   windows ? "writes to windows" : "sets timers",
+                                                   ", which only the handling of a record can")};
+}
+
+}  // namespace
+
+std::optional<ProtocolFault> CheckFrame(const EngineOptions& options, const Batch& batch,
+                                        const protocol::Result& result) {
+  const size_t items = batch.FrameItems();
+  const bool hook = batch.hook != Batch::Hook::kNone;
+  if (hook && result.done == 0) return CheckHookEffects(options, result);
+  if (result.done > items || (result.failure && result.done >= items)) {
+    return ProtocolFault{protocol::kBadFrame, StrCat("RESULT of batch ", result.seq, " speaks of item ", result.done,
+                                                     ", the batch has ", items)};
+  }
+  const bool writes =
+      std::any_of(result.ops.begin(), result.ops.end(), [](const auto& of_store) { return !of_store.second.empty(); });
+  if (result.done == 0 && (writes || !result.outputs.empty() || !result.timers.empty())) {
+    return ProtocolFault{protocol::kBadFrame,
+                         StrCat("RESULT of batch ", result.seq,
+                                " has effects of no item: they must be dropped with the item that failed")};
+  }
+  return CheckEffects(options, result);
 }
 
 absl::Status CheckLimits(const EngineOptions& options, const OutputRouter& router, const Batch& batch,

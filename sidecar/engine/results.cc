@@ -51,6 +51,7 @@ void EngineImpl::OnMessage(Worker& /*worker*/, const Other& /*other*/) {}
 
 void EngineImpl::OnMessage(Worker& worker, const protocol::Goodbye& /*goodbye*/) {
   worker.goodbye = true;
+  LoseGathered(worker);
   WorkersChanged();
 }
 
@@ -97,6 +98,10 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Result& result) {
   worker.tracing = false;
   Mark(*task);
   ServeWaiting(worker);  // the worker has something to do (of other tasks) while this result is dealt with
+  if (task->in_flight->hook != Batch::Hook::kNone) {
+    const std::unique_ptr<Batch> hook = std::move(task->in_flight);
+    return OnHookResult(*task, *hook, result);
+  }
   metrics_.batch_seconds->Observe(absl::ToDoubleSeconds(now_ - task->in_flight->sent));
   const absl::Status limits = CheckLimits(options_, router_, *task->in_flight, result, clock_->WallMillis());
   if (limits.ok() && !result.timers.empty() && HoldForTimers(*task, result, buffer_)) return;
@@ -146,7 +151,12 @@ void EngineImpl::Accept(Task& task, Batch& batch, const protocol::Result& result
   }
   StageOffsets(task);
   Transaction& transaction = pipeline_.Open(now_);
-  transaction.Part(task.id, task.inputs.size()).records += records;
+  TaskPart& part = transaction.Part(task.id, task.inputs.size());
+  part.records += records;
+  if (batch.seq != 0) {  // it was at a worker
+    part.worker = batch.worker;
+    part.last_seq = batch.seq;
+  }
   if (!result.ops.empty()) StageOps(task, batch, result.ops, batch.items[done - 1].record.timestamp_ms, transaction);
   StageOutputs(result.outputs);
   if (!task.time) return;

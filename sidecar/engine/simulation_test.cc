@@ -97,6 +97,48 @@ TEST_F(SimulationTest, ExactlyOnceTwoInputs) {
   RunAll(options, 100);
 }
 
+// A record that comes back does so once, however often its transaction was tried.
+TEST_F(SimulationTest, ExactlyOnceLoop) {
+  WorldOptions options;
+  options.members = 2;
+  options.loop = true;
+  options.on_failure = spec::FailureAction::kDeadLetter;
+  RunAll(options, 100);
+}
+
+// With bounds that are always reached: a task that sends to itself must not wait for itself.
+TEST_F(SimulationTest, ExactlyOnceLoopSqueezed) {
+  WorldOptions options;
+  options.inputs = 2;
+  options.loop = true;
+  options.transaction_bytes = 200;
+  options.overlay_bytes = 5000;
+  options.fetched_bytes = 3000;
+  RunAll(options, 60);
+}
+
+// Outputs that workers keep until FINALIZE are in the transaction of the records they came from.
+TEST_F(SimulationTest, ExactlyOnceGathered) {
+  WorldOptions options;
+  options.members = 2;
+  options.gather = true;
+  options.on_failure = spec::FailureAction::kDeadLetter;
+  options.faults.commit_unknown = 0.15;
+  RunAll(options, 100);
+}
+
+// Inputs that wait for each other: under faults, and with so little memory that each would like to be paused.
+TEST_F(SimulationTest, ExactlyOnceMergedByTime) {
+  WorldOptions options;
+  options.members = 2;
+  options.inputs = 2;
+  options.loop = true;
+  options.merge_by_time = true;
+  options.overlay_bytes = 5000;
+  options.fetched_bytes = 3000;
+  RunAll(options, 60);
+}
+
 // Bounds so tight that they are reached all the time: everything still ends.
 TEST_F(SimulationTest, ExactlyOnceSqueezed) {
   WorldOptions options;
@@ -164,6 +206,14 @@ TEST_F(SimulationTest, AtMostOnce) {
   options.inputs = 2;
   options.guarantee = spec::Guarantee::kAtMostOnce;
   RunAll(options, 100);
+}
+
+TEST_F(SimulationTest, AtMostOnceMergedByTime) {
+  WorldOptions options;
+  options.inputs = 2;
+  options.merge_by_time = true;
+  options.guarantee = spec::Guarantee::kAtMostOnce;
+  RunAll(options, 40);
 }
 
 }  // namespace

@@ -71,6 +71,7 @@ void EngineImpl::OnSettled(const Transaction& transaction, const std::vector<Out
     task->overlays.Drop(transaction.number);
     if (outcomes[i] == Outcome::kLost) Lose(*task, absl::AbortedError("offsets of it were committed by somebody else"));
   }
+  TellCommitted(transaction, outcomes);
   if (committed) {
     ++totals_.transactions;
     consecutive_aborts_ = 0;

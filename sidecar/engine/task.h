@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "sidecar/engine/attempts.h"
 #include "sidecar/engine/batch.h"
@@ -29,6 +30,10 @@ struct TaskInput {
   Offset end = kNoOffset;        // of the partition, as far as known
   uint64_t fetch = 0;            // number of the last start or seek; 0: not started
   bool paused = false;
+  // mergeBy Timestamp: when a record of it came last, when anything was heard of it last, whether it is read to its
+  // end.
+  absl::Duration last_record = -absl::InfiniteDuration(), heard = -absl::InfiniteDuration();
+  bool at_end = false;
   // Records before these may have crashed a worker: sent with the trace flag / one at a time.
   Offset trace_until = kNoOffset, single_until = kNoOffset;
   absl::Duration last_record{};  // when it brought something, for telling that it is idle
@@ -59,7 +64,10 @@ struct TaskTime {
 
 // A task and everything about it, from TaskAssigned to TaskReleased. A struct: its rules are in the engine.
 struct Task {
-  Task(TaskId of, size_t input_count, size_t store_count) : id(of), inputs(input_count), overlays(store_count) {}
+  // `readables`: stores, joins and lookups; only stores ever have anything in overlays.
+  // `lanes`: of its queue.
+  Task(TaskId of, size_t input_count, size_t readables, size_t lanes)
+      : id(of), inputs(input_count), queue(lanes), overlays(readables) {}
 
   enum class Phase : uint8_t {
     kOpening,   // OpenTask is under way
@@ -84,6 +92,7 @@ struct Task {
   std::string error;        // why it is kFailed or kStopped
   absl::Duration retry_at = absl::InfiniteDuration();
   int open_failures = 0;
+  absl::Status failed_early;  // StateFailed came while it was being opened
 
   Epoch epoch;
   std::vector<TaskInput> inputs;

@@ -27,18 +27,24 @@ bool MayPass(const absl::Status& status) {
 
 // ---------------------------------------------------------------- opening
 
+std::unique_ptr<Task> EngineImpl::NewTask(TaskId id) const {
+  const size_t lanes = merges_by_time_ ? spec_.inputs.size() : 1;
+  return std::make_unique<Task>(id, spec_.inputs.size(), spec_.readables(), lanes);
+}
+
 void EngineImpl::On(TaskAssigned event) {
   if (draining_) return Do(TaskReleased{event.task});
   if (Task* task = Find(event.task)) {
     if (task->leaving != Task::Leaving::kNo) task->reassigned = true;
     return;
   }
-  auto task = std::make_unique<Task>(event.task, spec_.inputs.size(), spec_.stores.size());
+  auto task = NewTask(event.task);
   Open(*tasks_.emplace(event.task, std::move(task)).first->second);
 }
 
 void EngineImpl::Open(Task& task) {
   task.phase = Task::Phase::kOpening;
+  task.failed_early = absl::OkStatus();
   task.retry_at = absl::InfiniteDuration();
   Do(OpenTask{task.id});
 }
@@ -70,6 +76,7 @@ void EngineImpl::On(TaskOpened event) {
     }
   }
   LoadClock(*task);
+  if (!task->failed_early.ok()) Lose(*task, std::exchange(task->failed_early, absl::OkStatus()));
 }
 
 // R1: offsets that were only resolved are committed before the first batch.
@@ -106,8 +113,10 @@ void EngineImpl::On(RecordsRead event) {
   MS_CHECK(event.next >= input.fetched);
   input.fetched = event.next;
   input.end = std::max(input.end, event.next);
+  input.heard = now_;
   Mark(*task);
   if (event.records.empty()) return;
+  input.at_end = false;
   input.last_record = now_;
   task->queue.Append(event.input, std::move(event.records), std::exchange(input.queued, event.next), event.next);
 }
@@ -120,12 +129,15 @@ void EngineImpl::On(EndOfInput event) {
   if ((event.fetch != 0 && event.fetch != input.fetch) || event.position < input.fetched) return;
   input.fetched = event.position;
   input.end = std::max(input.end, event.position);
+  input.heard = now_;
+  input.at_end = true;
   Mark(*task);
 }
 
 void EngineImpl::On(InputFailed event) {
   Task* task = Find(event.task);
   if (task == nullptr || !task->open() || task->leaving != Task::Leaving::kNo) return;
+  MS_CHECK(event.input < task->inputs.size());
   TaskInput& input = task->inputs[event.input];
   if (event.fetch != 0 && event.fetch != input.fetch) return;
   const std::string where =
@@ -158,23 +170,38 @@ void EngineImpl::MaybeCommitEnd(Task& task) {
 }
 
 void EngineImpl::UpdateFetch(Task& task) {
-  const int64_t share =
-      std::max(options_.fetched_bytes / std::max<int64_t>(static_cast<int64_t>(tasks_.size()), 1), kLeastFetchShare);
-  const int64_t held = task.record_bytes();
-  const bool wanted = task.phase == Task::Phase::kRunning && task.leaving == Task::Leaving::kNo &&
-                      workers_.usable() > 0 && !fetch_pressure_;
+  const bool wanted =
+      task.phase == Task::Phase::kRunning && task.leaving == Task::Leaving::kNo && workers_.usable() > 0 && !paused_;
   for (uint32_t i = 0; i < task.inputs.size(); ++i) {
     TaskInput& input = task.inputs[i];
-    const bool run = wanted && held < (input.paused ? share / 2 : share);
+    const bool run = wanted && HasRoom(task, i);
     if (input.fetch == 0) {
       if (!run) continue;
-      input.fetch = next_fetch_++;
+      BeginFetch(input);
       Do(StartFetch{task.id, i, input.fetched, input.fetch});
     } else if (run == input.paused) {
       input.paused = !run;
+      if (run) input.heard = now_;
       Do(PauseFetch{task.id, i, input.paused});
     }
   }
+}
+
+// Whether more of the input may be read, with some distance between on and off. Of an input that others wait for there
+// is always room: it is the one with nothing in memory.
+bool EngineImpl::HasRoom(const Task& task, uint32_t input) const {
+  if (merges_by_time_ && task.queue.LaneEmpty(input)) return true;
+  int64_t share =
+      std::max(options_.fetched_bytes / std::max<int64_t>(static_cast<int64_t>(tasks_.size()), 1), kLeastFetchShare);
+  if (merges_by_time_) share = std::max(share / static_cast<int64_t>(task.inputs.size()), kLeastFetchShare);
+  const int64_t held = merges_by_time_ ? task.queue.LaneBytes(input) : task.record_bytes();
+  return !fetch_pressure_ && held < (task.inputs[input].paused ? share / 2 : share);
+}
+
+void EngineImpl::BeginFetch(TaskInput& input) {
+  input.fetch = next_fetch_++;
+  input.heard = now_;
+  input.at_end = false;
 }
 
 void EngineImpl::StopFetching(Task& task) {
@@ -193,7 +220,7 @@ void EngineImpl::Rewind(Task& task) {
     if (at_most_once_) continue;
     input.queued = input.fetched = input.staged;
     if (input.fetch == 0) continue;
-    input.fetch = next_fetch_++;
+    BeginFetch(input);
     Do(SeekFetch{task.id, i, input.fetched, input.fetch});
   }
   if (task.leaving != Task::Leaving::kNo) KeepClaimed(task);
@@ -217,6 +244,13 @@ void EngineImpl::Stop(Task& task, std::string error) {
   Mark(task);
 }
 
+void EngineImpl::On(StateFailed event) {
+  Task* task = Find(event.task);
+  if (task == nullptr || task->leaving != Task::Leaving::kNo) return;
+  if (task->phase == Task::Phase::kOpening) task->failed_early = event.status;
+  if (task->open()) Lose(*task, event.status);
+}
+
 void EngineImpl::On(RestartTask event) {
   Task* task = Find(event.task);
   if (task == nullptr || task->leaving != Task::Leaving::kNo) return;
@@ -226,7 +260,7 @@ void EngineImpl::On(RestartTask event) {
     return;
   }
   if (task->phase != Task::Phase::kStopped) return;
-  if (!at_most_once_) Cancel(*task);  // read again with the rest
+  if (!at_most_once_) Void(*task);  // read again with the rest
   task->phase = Task::Phase::kRunning;
   task->error.clear();
   task->wait_until = -absl::InfiniteDuration();
@@ -240,7 +274,7 @@ void EngineImpl::On(RestartTask event) {
     TaskInput& input = task->inputs[i];
     input.queued = input.fetched = input.staged;
     if (input.fetch == 0) continue;
-    input.fetch = next_fetch_++;
+    BeginFetch(input);
     Do(SeekFetch{task->id, i, input.fetched, input.fetch});
   }
 }
@@ -292,7 +326,7 @@ void EngineImpl::AdvanceLeaving(Task& task) {
   const bool unsent = at_most_once_ && (task.prepared || !task.queue.empty()) && task.phase == Task::Phase::kRunning;
   if (task.in_flight || unsent) {
     if (now_ < task.cancel_at) return;
-    Cancel(task);
+    Void(task);
     DropPrepared(task);
     task.queue.Clear();
   }
@@ -323,7 +357,7 @@ void EngineImpl::On(TaskClosed event) {
   timers_.Remove(event.task, task->timer);
   tasks_.erase(event.task);
   if (!again) return;
-  auto fresh = std::make_unique<Task>(event.task, spec_.inputs.size(), spec_.stores.size());
+  auto fresh = NewTask(event.task);
   fresh->phase = Task::Phase::kFailed;  // opened when its time comes
   fresh->open_failures = failures;
   fresh->retry_at = now_ + (failures > 1 ? Backoff(kFirstReopen, kLongestReopen, failures) : absl::ZeroDuration());

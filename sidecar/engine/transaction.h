@@ -20,6 +20,12 @@ struct TaskPart {
   std::vector<Offset> next;  // per input: the position it commits; kNoOffset: none known
   uint64_t records = 0;
   std::optional<StreamClock> clock = std::nullopt;  // stream time with it
+
+  // What a worker has put into it, for hooks: the last batch, and whom BEGIN and FINALIZE were answered by.
+  WorkerId worker = 0;
+  uint64_t last_seq = 0;
+  WorkerId begun = 0;
+  bool finalized = false;
 };
 
 enum class Outcome : uint8_t {
@@ -71,8 +77,17 @@ struct Transaction {
   // The part of `task`, added with `inputs` unknown positions if it has none yet.
   TaskPart& Part(TaskId task, size_t inputs) {
     auto [it, added] = index_.try_emplace(task, parts.size());
-    if (added) parts.push_back({task, std::vector<Offset>(inputs, kNoOffset), 0, std::nullopt});
+    if (added) {
+      parts.emplace_back();
+      parts.back().task = task;
+      parts.back().next.assign(inputs, kNoOffset);
+    }
     return parts[it->second];
+  }
+  // nullptr: it has none.
+  TaskPart* FindPart(TaskId task) {
+    auto it = index_.find(task);
+    return it == index_.end() ? nullptr : &parts[it->second];
   }
   bool Has(TaskId task) const { return index_.contains(task); }
 

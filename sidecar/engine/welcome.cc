@@ -75,6 +75,13 @@ absl::StatusOr<protocol::Welcome> WelcomeFor(const EngineOptions& options, const
       info.session = {MillisOf(store.session->gap), MillisOf(store.session->grace), MillisOf(store.session->retention)};
   }
   welcome.timers = spec.timers;
+  for (const spec::TableSpec& join : spec.joins) welcome.joins.push_back({join.name, join.topic});
+  for (const spec::TableSpec& lookup : spec.lookups) welcome.lookups.push_back({lookup.name, lookup.topic});
+  for (const std::string_view capability :
+       {protocol::kBeginCapability, protocol::kFinalizeCapability, protocol::kCommittedCapability}) {
+    if (std::find(hello.capabilities.begin(), hello.capabilities.end(), capability) != hello.capabilities.end())
+      welcome.capabilities.emplace_back(capability);
+  }
   welcome.deadline_ms = absl::ToInt64Milliseconds(spec.batch.deadline);
   welcome.min_timestamp_ms = options.min_timestamp_ms;
   welcome.max_timestamp_ms = options.max_timestamp_ms;

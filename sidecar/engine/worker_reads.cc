@@ -16,12 +16,12 @@ constexpr char kCancelled[] = "cancelled";
 constexpr uint32_t kMostRows = 10'000;
 constexpr size_t kPageBytes = 1 << 20;
 
-store::ScanRequest RequestOf(const protocol::Scan& scan, uint32_t frame_cap) {
+store::ScanRequest RequestOf(const protocol::Scan& scan, store::StoreIndex store, uint32_t frame_cap) {
   auto owned = [](const protocol::MaybeView& view) {
     return view ? std::optional<Bytes>(std::in_place, *view) : std::nullopt;
   };
   store::ScanRequest request;
-  request.store = scan.store;
+  request.store = store;
   request.from = owned(scan.from);
   request.to = owned(scan.to);
   request.after = owned(scan.cursor);
@@ -77,7 +77,7 @@ void EngineImpl::KeepScratch(Task& task, const protocol::StateOps& ops) {
   Batch& batch = *task.in_flight;
   for (const auto& [store, of_store] : ops) {
     for (const protocol::StateOp& op : of_store) {
-      if (!batch.scratch) batch.scratch = std::make_unique<Overlay>(spec_.stores.size());
+      if (!batch.scratch) batch.scratch = std::make_unique<Overlay>(spec_.readables());
       batch.scratch->Put(store, op.key, op.value, 0);
     }
   }
@@ -105,13 +105,14 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Get& get) {
   if (!fault) fault = CheckOps(options_, get.new_ops);
   if (fault) return DropFaulty(worker, fault->code, fault->message);
   KeepScratch(*task, get.new_ops);
+  const auto store = static_cast<store::StoreIndex>(spec_.ReadableOf(get.store));
   GetRead read{worker.id, get.seq, get.rid, std::vector<MaybeBytes>(get.keys.size()), {}};
   std::vector<Bytes> ask;
   for (size_t i = 0; i < get.keys.size(); ++i) {
     const size_t hash = BytesHash()(get.keys[i]);
     const Overlay* scratch = task->in_flight->scratch.get();
-    const OverlayValue* known = scratch ? scratch->Find(get.store, get.keys[i], hash) : nullptr;
-    if (known == nullptr) known = task->overlays.Find(get.store, get.keys[i], hash);
+    const OverlayValue* known = scratch ? scratch->Find(store, get.keys[i], hash) : nullptr;
+    if (known == nullptr) known = task->overlays.Find(store, get.keys[i], hash);
     if (known != nullptr) {
       if (!known->deleted) read.values[i].emplace(known->view());
     } else {
@@ -123,7 +124,7 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Get& get) {
   // No pin is needed: a key that no layer knows is in none that could be applied before the disk is read, and nothing
   // but this batch writes to the task.
   const ReadId id = StartRead(*task, std::move(read));
-  Do(ReadKeys{id, task->id, get.store, std::move(ask)});
+  Do(ReadKeys{id, task->id, store, std::move(ask)});
 }
 
 void EngineImpl::OnGetRead(Task& task, GetRead read, KeysRead event) {
@@ -153,7 +154,7 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Scan& scan) {
   if (!fault) fault = CheckOps(options_, scan.new_ops);
   if (fault) return DropFaulty(worker, fault->code, fault->message);
   KeepScratch(*task, scan.new_ops);
-  store::ScanRequest request = RequestOf(scan, options_.frame_cap);
+  store::ScanRequest request = RequestOf(scan, static_cast<store::StoreIndex>(spec_.ReadableOf(scan.store)), options_.frame_cap);
   const ReadId id = StartRead(*task, ScanRead{worker.id, scan.seq, scan.rid, request, task->overlays.TakePin()});
   Do(ScanRange{id, task->id, std::move(request)});
 }

@@ -23,6 +23,12 @@ Worker& WorkerTable::Add(WorkerId id, const protocol::Hello& hello) {
   it->second.id = id;
   it->second.name = hello.name;
   it->second.parallel = std::max(hello.parallel, 1);
+  const auto wants = [&](std::string_view capability) {
+    return std::find(hello.capabilities.begin(), hello.capabilities.end(), capability) != hello.capabilities.end();
+  };
+  it->second.begin = wants(protocol::kBeginCapability);
+  it->second.finalize = wants(protocol::kFinalizeCapability);
+  it->second.committed = wants(protocol::kCommittedCapability);
   return it->second;
 }
 

@@ -16,18 +16,21 @@ namespace millstream::engine {
 struct Worker {
   WorkerId id = 0;
   std::string name;
-  int parallel = 1;                           // batches it takes at once
-  bool writable = true;                       // its outgoing queue has room
-  bool goodbye = false;                       // it (or we) said so: no further batch
-  bool dropped = false;                       // closed by us; what it still says is ignored
-  bool tracing = false;                       // its only batch has the trace flag
-  int tasks = 0;                              // open at it
-  absl::flat_hash_map<uint64_t, TaskId> out;  // batches it holds, by sequence number
+  int parallel = 1;                                         // batches it takes at once
+  bool writable = true;                                     // its outgoing queue has room
+  bool goodbye = false;                                     // it (or we) said so: no further batch
+  bool dropped = false;                                     // closed by us; what it still says is ignored
+  bool tracing = false;                                     // its only batch has the trace flag
+  bool begin = false, finalize = false, committed = false;  // the hooks it wants
+  int tasks = 0;                                            // open at it
+  absl::flat_hash_map<uint64_t, TaskId> out;                // batches it holds, by sequence number
   // Batches it was told to forget, whose RESULT may still come. Bounded: see Cancelled().
   absl::flat_hash_set<uint64_t> cancelled;
   std::deque<uint64_t> cancelled_order;
   std::deque<TaskId> waiting;  // tasks with a batch ready, for want of a slot
 
+  // Transactions hold whole batches of it.
+  bool hooked() const { return begin || finalize; }
   bool usable() const { return !goodbye && !dropped; }
   bool HasSlot(bool trace) const {
     if (!usable() || !writable || tracing) return false;

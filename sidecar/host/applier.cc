@@ -30,9 +30,11 @@ Applier::Applier(const ApplierOptions& options, TaskTable* tasks, const Clock* c
 
 Applier::~Applier() { Stop(); }
 
-void Applier::Apply(engine::ApplyState apply) {
+void Applier::Apply(engine::ApplyState apply) { Apply(std::move(apply), nullptr); }
+
+void Applier::Apply(engine::ApplyState apply, Done done) {
   absl::MutexLock lock(&mutex_);
-  queue_.push_back({.apply = std::move(apply), .close = false});
+  queue_.push_back({.apply = std::move(apply), .close = false, .done = std::move(done)});
 }
 
 void Applier::Close(engine::CloseTask close) {
@@ -63,10 +65,10 @@ void Applier::Run() {
       jobs.swap(queue_);
       stopping = stopping_;
     }
-    std::vector<engine::ApplyState> round;
+    std::vector<Job> round;
     for (Job& job : jobs) {
       if (!job.close) {
-        round.push_back(std::move(job.apply));
+        round.push_back(std::move(job));
         continue;
       }
       ApplyRound(std::exchange(round, {}));
@@ -79,9 +81,9 @@ void Applier::Run() {
   for (const auto& [task, store] : tasks_->All()) CloseStore(task);
 }
 
-void Applier::ApplyRound(std::vector<engine::ApplyState> round) {
-  std::map<TaskId, std::vector<engine::ApplyState>> by_task;
-  for (engine::ApplyState& apply : round) by_task[apply.task].push_back(std::move(apply));
+void Applier::ApplyRound(std::vector<Job> round) {
+  std::map<TaskId, std::vector<Job>> by_task;
+  for (Job& job : round) by_task[job.apply.task].push_back(std::move(job));
   size_t left = by_task.size();
   for (auto& [task, applies] : by_task) {
     ApplyTogether(task, std::move(applies));
@@ -89,23 +91,28 @@ void Applier::ApplyRound(std::vector<engine::ApplyState> round) {
   }
 }
 
-void Applier::ApplyTogether(TaskId task, std::vector<engine::ApplyState> applies) {
-  std::vector<engine::ApplyId> ids;
-  engine::ApplyState merged = std::move(applies.front());
-  ids.push_back(merged.apply);
+void Applier::ApplyTogether(TaskId task, std::vector<Job> applies) {
+  engine::ApplyState merged = std::move(applies.front().apply);
+  const engine::ApplyId first = merged.apply;
   for (size_t i = 1; i < applies.size(); ++i) {
-    ids.push_back(applies[i].apply);
+    engine::ApplyState& apply = applies[i].apply;
     // In order: of two writes of one key the later one wins, of positions too.
-    std::move(applies[i].writes.begin(), applies[i].writes.end(), std::back_inserter(merged.writes));
-    for (const auto& [store, offset] : applies[i].positions.changelog) merged.positions.changelog[store] = offset;
-    for (const auto& [topic, offset] : applies[i].positions.inputs) merged.positions.inputs[topic] = offset;
-    merged.positions.wall_ms = std::max(merged.positions.wall_ms, applies[i].positions.wall_ms);
+    std::move(apply.writes.begin(), apply.writes.end(), std::back_inserter(merged.writes));
+    for (const auto& [store, offset] : apply.positions.changelog) merged.positions.changelog[store] = offset;
+    for (const auto& [topic, offset] : apply.positions.inputs) merged.positions.inputs[topic] = offset;
+    merged.positions.wall_ms = std::max(merged.positions.wall_ms, apply.positions.wall_ms);
   }
   const TaskTable::Store store = tasks_->Get(task);
   const absl::Status status = store == nullptr
                                   ? absl::UnavailableError(StrCat("task ", task.value(), " is not open here"))
                                   : store->Apply(merged.writes, merged.positions);
-  for (const engine::ApplyId id : ids) sink_->Post(engine::StateApplied{.apply = id, .status = status});
+  for (size_t i = 0; i < applies.size(); ++i) {
+    if (applies[i].done) {
+      applies[i].done(status);
+    } else {
+      sink_->Post(engine::StateApplied{.apply = i == 0 ? first : applies[i].apply.apply, .status = status});
+    }
+  }
 }
 
 void Applier::CloseStore(TaskId task) {

@@ -1,6 +1,7 @@
 #ifndef MILLSTREAM_SIDECAR_HOST_APPLIER_H_
 #define MILLSTREAM_SIDECAR_HOST_APPLIER_H_
 
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -30,6 +31,9 @@ class Applier {
   ~Applier();
 
   void Apply(engine::ApplyState apply);
+  // The same for writes the engine knows nothing of (joins): `done` is told instead, on the applier's thread.
+  using Done = std::function<void(const absl::Status&)>;
+  void Apply(engine::ApplyState apply, Done done);
   // Flushes and closes the store, posts TaskClosed.
   void Close(engine::CloseTask close);
   // Carries out what is queued, flushes and closes every store that is still open, ends the thread. Idempotent.
@@ -39,11 +43,12 @@ class Applier {
   struct Job {
     engine::ApplyState apply;  // to close: its task alone counts
     bool close = false;
+    Done done;  // empty: the engine is told
   };
 
   void Run();
-  void ApplyRound(std::vector<engine::ApplyState> round);
-  void ApplyTogether(TaskId task, std::vector<engine::ApplyState> applies);
+  void ApplyRound(std::vector<Job> round);
+  void ApplyTogether(TaskId task, std::vector<Job> applies);
   void CloseStore(TaskId task);
   void FlushIfDue();
   void TouchIfDue();

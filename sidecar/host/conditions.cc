@@ -80,6 +80,11 @@ void AddWorker(const ConditionSources& sources, std::vector<Condition>* conditio
 
 std::vector<Condition> ConditionsOf(const ConditionSources& sources) {
   std::vector<Condition> conditions;
+  if (sources.engine->paused) {
+    conditions.push_back({"Paused",
+                          "nothing new is handled; go on with `millstream tasks resume`, or with desiredState: "
+                          "Running"});
+  }
   AddTasks(*sources.engine, &conditions);
   AddMembership(sources, &conditions);
   AddWorker(sources, &conditions);

@@ -14,6 +14,7 @@ namespace millstream::host {
 // Something a person should know, in the words of the operator's conditions.
 struct Condition {
   // One word a script can look for:
+  //   Paused               by desiredState or by hand
   //   TaskStopped          a record that cannot be handled, an input that cannot be read
   //   OffsetsLost          a task stopped because going on would skip or repeat records
   //   RestoreFailed        a task cannot be opened; tried again
@@ -25,6 +26,8 @@ struct Condition {
   //   WorkerNotConnected
   //   WorkerHangs          a worker process was cut off and neither ends nor comes back
   //   BrokersUnreachable, TopicDeleted, TopicRecreated, PartitionsChanged   (topic_watch.h)
+  //   LookupsLoading       a lookup is being read; tasks start behind it
+  //   TableNotRead         a join or lookup cannot be followed
   //   PartitionerMismatch  keys of an input are not where the declared partitioner puts them
   std::string reason;
   std::string message;  // with the way out

@@ -54,7 +54,7 @@ server::ProcessorReport EarlyQueries::Tasks() const {
 
 std::vector<std::string> EarlyQueries::Stores() const {
   std::vector<std::string> names;
-  for (const spec::StoreSpec& store : spec_->stores) names.push_back(store.name);
+  for (size_t id = 0; id < spec_->readables(); ++id) names.push_back(spec_->ReadableName(id));
   return names;
 }
 

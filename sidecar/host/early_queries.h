@@ -28,6 +28,7 @@ class EarlyQueries : public server::QueryBackend {
   server::ProbeAnswer Readiness() const override;
   server::ProcessorReport Tasks() const override;
   std::vector<std::string> Stores() const override;
+  bool IsLookup(store::StoreIndex store) const override { return store >= spec_->first_lookup(); }
   std::vector<TaskId> TasksToScan() const override;
   void GetKey(store::StoreIndex store, Bytes key, std::optional<TaskId> task,
               std::function<void(absl::StatusOr<server::KeyAnswer>)> done) override;

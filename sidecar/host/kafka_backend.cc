@@ -42,6 +42,9 @@ class KafkaBackend : public Backend {
     options.client_id = client_id_;
     options.instance_id = member.instance_id;
     for (const spec::InputSpec& input : spec.inputs) options.topics.push_back(input.topic);
+    if (spec.is_view()) {
+      for (const spec::TableSpec& join : spec.joins) options.topics.push_back(join.topic);
+    }
     options.tasks = member.partitions;
     if (!spec.manual_partitions.empty()) options.manual = spec.TasksOf(member.partitions);
     options.session_timeout = spec.membership.session_timeout;

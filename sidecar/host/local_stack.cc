@@ -167,7 +167,7 @@ absl::Status LocalStack::StartSidecar(const LocalStackOptions& options, Processo
   sidecar.instance_id = MemberName(options);
   sidecar.owner = options.owner;
   sidecar.memory = memory_;
-  sidecar.join_with_worker = processor->backend->shared();
+  sidecar.shared = processor->backend->shared();
   sidecar.foreign_transactions = processor->backend->TransactionsOf(spec);
   sidecar.members = processor->backend->MembersOf(spec);
   const MemberIdentity member{.partitions = processor->tasks,

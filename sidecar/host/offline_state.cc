@@ -14,7 +14,9 @@ constexpr store::StateMemory kReadingMemory{.block_cache_bytes = 16 << 20, .memt
 }  // namespace
 
 TaskId TaskOfKey(const spec::StreamProcessorSpec& spec, int tasks, std::string_view key) {
-  return TaskId(log::PartitionOfKey(HashOf(spec.inputs.front().partitioner), key, tasks).value());
+  const spec::Partitioner partitioner =
+      spec.inputs.empty() ? spec::Partitioner::kMurmur2 : spec.inputs.front().partitioner;
+  return TaskId(log::PartitionOfKey(HashOf(partitioner), key, tasks).value());
 }
 
 absl::StatusOr<std::unique_ptr<OfflineReader>> OfflineReader::Open(const DataFolder& folder, log::Log* log,
@@ -35,6 +37,7 @@ absl::StatusOr<std::unique_ptr<OfflineReader>> OfflineReader::Open(const DataFol
 std::vector<std::string> OfflineReader::Stores() const {
   std::vector<std::string> names;
   for (const spec::StoreSpec& store : spec_.stores) names.push_back(store.name);
+  for (const spec::TableSpec& join : spec_.joins) names.push_back(join.name);
   return names;
 }
 

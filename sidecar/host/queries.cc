@@ -57,6 +57,7 @@ server::ProbeAnswer Queries::Health() const {
 }
 
 server::ProbeAnswer Queries::Readiness() const {
+  if (parts_.spec->is_view()) return {.ok = true, .reason = "it serves joins and lookups"};
   if (parts_.workers->connected() == 0) {
     return {.ok = false,
             .reason = StrCat("WorkerNotConnected: no worker is connected to ", parts_.workers->socket_path(),
@@ -124,7 +125,7 @@ server::ProcessorReport Queries::Tasks() const {
 
 std::vector<std::string> Queries::Stores() const {
   std::vector<std::string> names;
-  for (const spec::StoreSpec& store : parts_.spec->stores) names.push_back(store.name);
+  for (size_t id = 0; id < parts_.spec->readables(); ++id) names.push_back(parts_.spec->ReadableName(id));
   return names;
 }
 
@@ -180,6 +181,10 @@ server::AnswerSource Queries::SourceOf(TaskId task) const {
   return source;
 }
 
+server::AnswerSource Queries::LookupSource(const store::TaskStore& table) const {
+  return {.task = TaskId(0), .owner = parts_.owner, .position = {}, .written_ms = table.positions().wall_ms};
+}
+
 absl::StatusOr<engine::QueryId> Queries::Expect(TaskId task, Completion completion) {
   server::AnswerSource source = SourceOf(task);
   absl::MutexLock lock(&mutex_);
@@ -193,6 +198,16 @@ absl::StatusOr<engine::QueryId> Queries::Expect(TaskId task, Completion completi
 
 void Queries::GetKey(store::StoreIndex store, Bytes key, std::optional<TaskId> task,
                      std::function<void(absl::StatusOr<server::KeyAnswer>)> done) {
+  if (IsLookup(store)) {
+    parts_.readers->ReadLookup(store - parts_.spec->first_lookup(),
+                               [this, key = std::move(key), done](const absl::StatusOr<TaskTable::Store>& table) {
+                                 if (!table.ok()) return done(table.status());
+                                 absl::StatusOr<MaybeBytes> value = (*table)->Get(0, key);
+                                 if (!value.ok()) return done(value.status());
+                                 done(server::KeyAnswer{.value = *std::move(value), .source = LookupSource(**table)});
+                               });
+    return;
+  }
   const TaskId of = task.has_value() ? *task : TaskOf(key);
   WhenHere(of, [this, store, of, key = std::move(key), done = std::move(done)](const absl::Status& here) mutable {
     if (!here.ok()) return done(here);
@@ -208,6 +223,17 @@ void Queries::GetKey(store::StoreIndex store, Bytes key, std::optional<TaskId> t
 
 void Queries::Scan(TaskId task, store::ScanRequest range,
                    std::function<void(absl::StatusOr<server::ScanAnswer>)> done) {
+  if (IsLookup(range.store)) {
+    const size_t lookup = range.store - parts_.spec->first_lookup();
+    range.store = 0;
+    parts_.readers->ReadLookup(lookup, [this, range, done](const absl::StatusOr<TaskTable::Store>& table) {
+      if (!table.ok()) return done(table.status());
+      absl::StatusOr<store::ScanPage> page = (*table)->Scan(range);
+      if (!page.ok()) return done(page.status());
+      done(server::ScanAnswer{.page = *std::move(page), .source = LookupSource(**table)});
+    });
+    return;
+  }
   WhenHere(task, [this, task, range = std::move(range), done = std::move(done)](const absl::Status& here) {
     if (here.ok()) return ScanHere(task, range, done);
     done(here);

@@ -11,6 +11,7 @@
 #include "sidecar/engine/engine.h"
 #include "sidecar/host/conditions.h"
 #include "sidecar/host/engine_loop.h"
+#include "sidecar/host/read_pool.h"
 #include "sidecar/host/task_opener.h"
 #include "sidecar/host/task_owners.h"
 #include "sidecar/host/task_table.h"
@@ -33,6 +34,7 @@ class Queries : public server::QueryBackend {
     EngineLoop* loop = nullptr;
     const TaskTable* table = nullptr;
     const TaskOpener* opener = nullptr;
+    ReadPool* readers = nullptr;  // asked for lookups
     const WorkerPort* workers = nullptr;
     std::function<std::vector<Condition>()> conditions;
     const Clock* clock = nullptr;
@@ -49,6 +51,7 @@ class Queries : public server::QueryBackend {
   server::ProbeAnswer Readiness() const override;
   server::ProcessorReport Tasks() const override;
   std::vector<std::string> Stores() const override;
+  bool IsLookup(store::StoreIndex store) const override { return store >= parts_.spec->first_lookup(); }
   std::vector<TaskId> TasksToScan() const override;
   void GetKey(store::StoreIndex store, Bytes key, std::optional<TaskId> task,
               std::function<void(absl::StatusOr<server::KeyAnswer>)> done) override;
@@ -67,6 +70,7 @@ class Queries : public server::QueryBackend {
   void WhenHere(TaskId task, std::function<void(absl::Status)> go_on) const;
   void ScanHere(TaskId task, const store::ScanRequest& range,
                 const std::function<void(absl::StatusOr<server::ScanAnswer>)>& done);
+  server::AnswerSource LookupSource(const store::TaskStore& table) const;
   absl::StatusOr<engine::QueryId> Expect(TaskId task, Completion completion);
   server::AnswerSource SourceOf(TaskId task) const;
 

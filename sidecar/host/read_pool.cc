@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/status.h"
 #include "common/base/strings.h"
 #include "common/base/thread_name.h"
 
@@ -13,7 +14,9 @@ absl::Status NotOpen(TaskId task) { return absl::UnavailableError(StrCat("task "
 
 }  // namespace
 
-ReadPool::ReadPool(const TaskTable* tasks, EventSink* sink, int threads) : tasks_(tasks), sink_(sink) {
+ReadPool::ReadPool(const TaskTable* tasks, const TableFollower* tables, size_t first_lookup, EventSink* sink,
+                   int threads)
+    : tasks_(tasks), tables_(tables), first_lookup_(first_lookup), sink_(sink) {
   for (int i = 0; i < threads; ++i) {
     threads_.emplace_back([this] {
       NameThread("reads");
@@ -25,8 +28,26 @@ ReadPool::ReadPool(const TaskTable* tasks, EventSink* sink, int threads) : tasks
 ReadPool::~ReadPool() { Stop(); }
 
 void ReadPool::Read(Job job) {
+  std::visit([this](auto&& read) { Push(std::move(read)); }, std::move(job));
+}
+
+void ReadPool::ReadLookup(size_t lookup, std::function<void(absl::StatusOr<std::shared_ptr<store::TaskStore>>)> done) {
+  Push([this, lookup, done = std::move(done)] { done(tables_->Lookup(lookup)); });
+}
+
+void ReadPool::Push(std::variant<engine::ReadKeys, engine::ScanRange, Call> job) {
   absl::MutexLock lock(&mutex_);
   queue_.push_back(std::move(job));
+}
+
+absl::StatusOr<ReadPool::Place> ReadPool::Find(TaskId task, store::StoreIndex readable) const {
+  if (readable >= first_lookup_) {
+    MS_ASSIGN_OR_RETURN(std::shared_ptr<store::TaskStore> table, tables_->Lookup(readable - first_lookup_));
+    return Place{std::move(table), 0};
+  }
+  TaskTable::Store store = tasks_->Get(task);
+  if (store == nullptr) return NotOpen(task);
+  return Place{std::move(store), readable};
 }
 
 void ReadPool::Stop() {
@@ -41,7 +62,7 @@ void ReadPool::Stop() {
 void ReadPool::Run() {
   const auto something_to_do = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !queue_.empty(); };
   while (true) {
-    Job job;
+    std::variant<engine::ReadKeys, engine::ScanRange, Call> job;
     {
       absl::MutexLock lock(&mutex_, absl::Condition(&something_to_do));
       if (stopping_) return;
@@ -54,25 +75,27 @@ void ReadPool::Run() {
 
 void ReadPool::Execute(const engine::ReadKeys& job) {
   engine::KeysRead answer{.read = job.read, .status = absl::OkStatus(), .values = {}};
-  if (const TaskTable::Store store = tasks_->Get(job.task); store != nullptr) {
+  const absl::StatusOr<Place> place = Find(job.task, job.store);
+  answer.status = place.status();
+  if (place.ok()) {
     const std::vector<std::string_view> keys(job.keys.begin(), job.keys.end());
-    absl::StatusOr<std::vector<MaybeBytes>> values = store->MultiGet(job.store, keys);
+    absl::StatusOr<std::vector<MaybeBytes>> values = place->store->MultiGet(place->index, keys);
     answer.status = values.status();
     if (values.ok()) answer.values = *std::move(values);
-  } else {
-    answer.status = NotOpen(job.task);
   }
   sink_->Post(std::move(answer));
 }
 
 void ReadPool::Execute(const engine::ScanRange& job) {
   engine::RangeScanned answer{.read = job.read, .status = absl::OkStatus(), .page = {}};
-  if (const TaskTable::Store store = tasks_->Get(job.task); store != nullptr) {
-    absl::StatusOr<store::ScanPage> page = store->Scan(job.range);
+  const absl::StatusOr<Place> place = Find(job.task, job.range.store);
+  answer.status = place.status();
+  if (place.ok()) {
+    store::ScanRequest range = job.range;
+    range.store = place->index;
+    absl::StatusOr<store::ScanPage> page = place->store->Scan(range);
     answer.status = page.status();
     if (page.ok()) answer.page = *std::move(page);
-  } else {
-    answer.status = NotOpen(job.task);
   }
   sink_->Post(std::move(answer));
 }

@@ -19,6 +19,7 @@
 #include "sidecar/host/queries.h"
 #include "sidecar/host/read_pool.h"
 #include "sidecar/host/state_on_disk.h"
+#include "sidecar/host/table_follower.h"
 #include "sidecar/host/topic_stamp.h"
 #include "sidecar/host/topic_watch.h"
 #include "sidecar/host/worker_port.h"
@@ -97,10 +98,31 @@ int RestoreThreads(const SidecarOptions& options, const TaskStateOptions& state)
   return static_cast<int>(std::clamp<int64_t>(fit, 1, options.restore_threads));
 }
 
+// Joins and lookups have a reader of their own, with a quarter of it.
+int64_t FetchBufferOf(const SidecarOptions& options) {
+  const bool tables = !options.spec.joins.empty() || !options.spec.lookups.empty();
+  return options.memory.fetch_buffer / 4 * (tables ? 3 : 4);
+}
+
 std::vector<std::string> InputTopics(const spec::StreamProcessorSpec& spec) {
   std::vector<std::string> topics;
   for (const spec::InputSpec& input : spec.inputs) topics.push_back(input.topic);
   return topics;
+}
+
+std::unique_ptr<TableFollower> TablesOf(const SidecarOptions& options, log::Log* log,
+                                        store::StateEnvironment* environment, const Clock* clock, Applier* applier,
+                                        MetricsRegistry* metrics, EventSink* sink) {
+  if (options.spec.joins.empty() && options.spec.lookups.empty()) return nullptr;
+  TableFollowerOptions result;
+  result.log = log;
+  result.spec = &options.spec;
+  result.topics = options.topics;
+  result.directory = options.state_directory;
+  result.environment = environment;
+  result.buffered_bytes = options.memory.fetch_buffer / 4;
+  result.clock = clock;
+  return std::make_unique<TableFollower>(result, applier, metrics, sink);
 }
 
 std::string HangingMessage(const server::LostWorker& lost, absl::Duration now) {
@@ -120,23 +142,25 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
         engine_options_(EngineOptionsOf(options_, clock)),
         loop_(engine::Engine::Create(engine_options_, clock, metrics), clock, this),
         keys_(options_.spec.inputs, options_.topics.tasks),
-        fetcher_(log, InputTopics(options_.spec), options_.memory.fetch_buffer, &keys_, &loop_),
-        readers_(&tasks_, &loop_, options_.read_threads),
+        fetcher_(log, InputTopics(options_.spec), FetchBufferOf(options_), &keys_, &loop_),
         applier_({.max_unflushed_bytes = options_.memory.unflushed}, &tasks_, clock, metrics, &loop_),
+        tables_(TablesOf(options_, log, environment, clock, &applier_, metrics, &loop_)),
+        readers_(&tasks_, tables_.get(), options_.spec.first_lookup(), &loop_, options_.read_threads),
         writers_(WriterOptionsOf(options_, engine_options_), log, clock, &loop_),
         abandoned_(TransactionalIdsOf(options_.spec, options_.instance_id), options_.foreign_transactions,
                    [this] { return membership_->PresentTransactionalIds(); }),
         state_options_(StateOptionsOf(options_, engine_options_, log, environment, &abandoned_, clock)),
         state_(state_options_, &tasks_),
-        opener_(state_options_, RestoreThreads(options_, state_options_), &tasks_, metrics, &loop_),
+        opener_(state_options_, RestoreThreads(options_, state_options_), &tasks_, metrics, tables_.get(), &loop_),
         workers_(ServerOptionsOf(options_), &engine_options_, clock, metrics, &loop_),
         owners_(options_.members ? std::make_unique<TaskOwners>(options_.members, clock) : nullptr),
         queries_({.spec = &options_.spec,
                   .tasks = options_.topics.tasks,
-                  .shared = options_.join_with_worker,
+                  .shared = options_.shared,
                   .loop = &loop_,
                   .table = &tasks_,
                   .opener = &opener_,
+                  .readers = &readers_,
                   .workers = &workers_,
                   .conditions = [this] { return Conditions(*loop_.status()); },
                   .clock = clock,
@@ -150,6 +174,7 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
 
   absl::Status Start() {
     MS_RETURN_IF_ERROR(CheckGroupOwner(state_options_));
+    if (tables_ != nullptr) MS_RETURN_IF_ERROR(tables_->Start());
     loop_.Start();
     MS_RETURN_IF_ERROR(workers_.Start());
     TopicWatchOptions watch;
@@ -158,7 +183,8 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
     watch.interval = options_.topic_watch_interval;
     watch_.emplace(watch, &state_options_.log->admin(), clock_,
                    [this](const absl::Status& cause) { StopTasks(cause); });
-    if (!options_.join_with_worker) return membership_->Join();
+    if (options_.topics.tasks == 0) return absl::OkStatus();  // lookups alone: there is nothing to share out
+    if (!options_.shared || options_.spec.is_view()) return membership_->Join();
     state_.Look();
     joiner_.emplace(
         [this]() -> std::optional<absl::Duration> {
@@ -173,6 +199,7 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
   server::QueryBackend* queries() override { return &queries_; }
   SidecarStatus Status() const override;
   void RestartTask(TaskId task) override { loop_.Post(engine::RestartTask{task}); }
+  void SetPaused(bool paused) override { loop_.Post(engine::SetPaused{paused}); }
 
   void BeginDrain(absl::Duration deadline) override {
     opener_.Cancel();
@@ -189,7 +216,7 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
       drained = drained_mutex_.AwaitWithTimeout(absl::Condition(&drained_), deadline);
     }
     if (joiner_.has_value()) joiner_->Stop();
-    membership_->Leave();
+    if (options_.topics.tasks > 0) membership_->Leave();
     StopThreads();
     return drained;
   }
@@ -246,8 +273,9 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
   EngineLoop loop_;
   KeyCheck keys_;
   Fetcher fetcher_;
-  ReadPool readers_;
   Applier applier_;
+  const std::unique_ptr<TableFollower> tables_;  // null: the processor has no joins and no lookups
+  ReadPool readers_;
   WriterThreads writers_;
   AbandonedTransactions abandoned_;
   const TaskStateOptions state_options_;
@@ -281,6 +309,7 @@ void SidecarImpl::CarryOut(engine::Action action) {
         if constexpr (std::is_same_v<T, engine::OpenTask>) {
           opener_.Open(chosen);
         } else if constexpr (std::is_same_v<T, engine::CloseTask>) {
+          if (tables_ != nullptr) tables_->Forget(chosen.task);
           applier_.Close(chosen);
         } else if constexpr (std::is_same_v<T, engine::TaskReleased>) {
           membership_->TaskReleased(chosen.task);
@@ -336,6 +365,7 @@ void SidecarImpl::StopThreads() {
   workers_.Stop(absl::Seconds(2));
   loop_.Stop();
   fetcher_.Stop();
+  if (tables_ != nullptr) tables_->Stop();
   opener_.Stop();
   readers_.Stop();
   writers_.Stop(absl::Seconds(5));
@@ -347,6 +377,7 @@ void SidecarImpl::StopThreads() {
 
 SidecarStatus SidecarImpl::Status() const {
   SidecarStatus status;
+  status.view = options_.spec.is_view();
   status.engine = *loop_.status();
   status.restores = opener_.Restoring();
   status.stuck_calls = writers_.stuck();
@@ -369,7 +400,9 @@ std::vector<Condition> SidecarImpl::Conditions(const engine::EngineStatus& statu
   sources.stuck_calls = writers_.stuck();
   sources.group = options_.spec.group;
   for (const KnownTopic& known : options_.topics.known) {
-    if (known.role != KnownTopic::Role::kInput) sources.writes_to.push_back(known.topic);
+    const bool read_only = known.role == KnownTopic::Role::kInput || known.role == KnownTopic::Role::kJoin ||
+                           known.role == KnownTopic::Role::kLookup;
+    if (!read_only) sources.writes_to.push_back(known.topic);
   }
   {
     absl::MutexLock lock(&group_mutex_);
@@ -378,7 +411,7 @@ std::vector<Condition> SidecarImpl::Conditions(const engine::EngineStatus& statu
     sources.membership.Update(lost_);
   }
   if (joiner_.has_value()) sources.membership.Update(joiner_->status());
-  sources.worker_away = workers_.AloneFor();
+  if (!options_.spec.is_view()) sources.worker_away = workers_.AloneFor();
   sources.worker_patience = options_.spec.sidecar.workers.connect_timeout;
   sources.worker_error = std::string(workers_.FirstError().message());
   sources.socket_path = workers_.socket_path();
@@ -386,6 +419,9 @@ std::vector<Condition> SidecarImpl::Conditions(const engine::EngineStatus& statu
   for (const server::LostWorker& lost : workers_.Hanging())
     conditions.push_back({"WorkerHangs", HangingMessage(lost, clock_->Monotonic())});
   for (Condition& condition : keys_.Conditions()) conditions.push_back(std::move(condition));
+  if (tables_ != nullptr) {
+    for (Condition& condition : tables_->Conditions()) conditions.push_back(std::move(condition));
+  }
   if (watch_.has_value()) {
     for (Condition& condition : watch_->Conditions()) conditions.push_back(std::move(condition));
   }
@@ -394,6 +430,7 @@ std::vector<Condition> SidecarImpl::Conditions(const engine::EngineStatus& statu
 
 // As if their first input could not be read any more: nothing of them is processed until a person has looked.
 void SidecarImpl::StopTasks(const absl::Status& cause) {
+  if (options_.spec.is_view()) return;  // nothing is processed; the condition tells
   const std::shared_ptr<const engine::EngineStatus> status = loop_.status();
   for (const engine::TaskStatus& task : status->tasks) {
     if (task.state == engine::TaskStatus::State::kRunning)

@@ -34,8 +34,8 @@ struct SidecarOptions {
   std::string owner = "localhost";  // who answers queries
   MemoryShares memory;
   int read_threads = 1;
-  int restore_threads = 3;        // fewer if the memory is not enough for so many
-  bool join_with_worker = false;  // the group is shared: it is joined when the first worker is there
+  int restore_threads = 3;  // fewer if the memory is not enough for so many
+  bool shared = false;      // the group has other members: it is joined when the first worker is there
   ForeignTransactions foreign_transactions;
   TaskOwners::MembersFn members;  // of the group; empty: this process is all of it
   absl::Duration topic_watch_interval = absl::Seconds(10);
@@ -48,6 +48,7 @@ std::vector<std::string> TransactionalIdsOf(const spec::StreamProcessorSpec& spe
 
 struct SidecarStatus {
   engine::EngineStatus engine;
+  bool view = false;  // it has no inputs, and needs no worker
   int running = 0, restoring = 0, stopped = 0;
   std::vector<RestoreReport> restores;
   std::vector<Condition> conditions;
@@ -75,6 +76,9 @@ class Sidecar {
   virtual SidecarStatus Status() const = 0;
   // A person asked a stopped task to go on.
   virtual void RestartTask(TaskId task) = 0;
+  // What is out is finished and committed, nothing new is fetched or sent; or it goes on. The group, state and queries
+  // stay. Starts as desiredState says.
+  virtual void SetPaused(bool paused) = 0;
 
   // Begins the orderly end: stop fetching, finish or abort what is in flight, commit, say GOODBYE to the workers.
   virtual void BeginDrain(absl::Duration deadline) = 0;

@@ -95,7 +95,7 @@ class SidecarTest : public testing::Test {
     options.socket_path = root_ + "/w.sock";
     options.instance_id = "test";
     options.memory = SplitMemory(256 << 20, 1);
-    options.join_with_worker = join_with_worker_;
+    options.shared = shared_;
     options.foreign_transactions = foreign_transactions_;
     options.topic_watch_interval = absl::Milliseconds(20);
     const auto membership = [this](const group::ProcessState& process, group::MembershipEvents* events) {
@@ -186,7 +186,7 @@ class SidecarTest : public testing::Test {
   std::string root_;
   std::unique_ptr<log::EmbeddedLog> log_;
   spec::StreamProcessorSpec spec_;
-  bool join_with_worker_ = false;
+  bool shared_ = false;
   ForeignTransactions foreign_transactions_;
   group::ProcessState process_;  // of the running one
   std::unique_ptr<store::StateEnvironment> environment_;
@@ -269,7 +269,7 @@ TEST_F(SidecarTest, AGroupOfAnotherProcessorIsRefusedByName) {
 }
 
 TEST_F(SidecarTest, ASharedGroupIsJoinedWhenThereIsAWorkerAndWhatAnEarlierRunLeftOpenIsEnded) {
-  join_with_worker_ = true;
+  shared_ = true;
   std::vector<std::string> ended;  // by the joining thread; read when a count shows that it has joined
   foreign_transactions_.offsets_now = [this](const std::vector<TopicPartition>& inputs) {
     return log_->admin().StableGroupOffsets(spec_.group, inputs);
@@ -375,7 +375,7 @@ TEST_F(SidecarTest, RunsTheChosenPartitionsAndNoOther) {
 }
 
 TEST_F(SidecarTest, TellsTheGroupWhichStateItHas) {
-  join_with_worker_ = true;
+  shared_ = true;
   Produce("a", 20);
   ASSERT_TRUE(Start().ok());
   EXPECT_TRUE(process_.alive());

@@ -9,9 +9,10 @@
 namespace millstream::host {
 
 TaskOpener::TaskOpener(const TaskStateOptions& options, int threads, TaskTable* tasks, MetricsRegistry* metrics,
-                       EventSink* sink)
+                       TableFollower* tables, EventSink* sink)
     : options_(options),
       tasks_(tasks),
+      tables_(tables),
       metrics_(metrics),
       sink_(sink),
       restoring_(metrics->GetGauge("millstream_restoring_tasks", "Tasks whose state is being read back.", {})),
@@ -71,6 +72,14 @@ void TaskOpener::OpenOne(TaskId task) {
     answer.inputs = std::move(opened->inputs);
     answer.positions = opened->store->positions();
     tasks_->Put(task, std::move(opened->store));
+    if (tables_ != nullptr) {
+      tables_->Follow(task, answer.positions);
+      answer.status = tables_->WaitForLookups(&cancelled_);
+    }
+    if (!answer.status.ok()) {
+      tables_->Forget(task);
+      tasks_->Take(task);
+    }
   }
   {
     absl::MutexLock lock(&mutex_);
@@ -122,7 +131,7 @@ std::vector<RestoreReport> TaskOpener::Reports() const {
       report.bytes += latest.bytes;
       if (left > most_left) {
         most_left = left;
-        report.store = options_.spec->stores[store].name;
+        report.store = options_.spec->ReadableName(store);
         report.position = latest.position;
         report.end = latest.end;
       }

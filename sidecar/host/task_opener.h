@@ -21,6 +21,7 @@
 #include "common/spec/stream_processor.h"
 #include "sidecar/host/abandoned_transactions.h"
 #include "sidecar/host/event_sink.h"
+#include "sidecar/host/table_follower.h"
 #include "sidecar/host/task_table.h"
 #include "sidecar/host/topics.h"
 #include "sidecar/store/restore.h"
@@ -77,8 +78,9 @@ struct RestoreReport {
 // Threads that carry out OpenTask and post TaskOpened.
 class TaskOpener {
  public:
-  // All pointers outlive it.
-  TaskOpener(const TaskStateOptions& options, int threads, TaskTable* tasks, MetricsRegistry* metrics, EventSink* sink);
+  // `tables` keeps joins up to date from then on; null without joins and lookups. All pointers outlive it.
+  TaskOpener(const TaskStateOptions& options, int threads, TaskTable* tasks, MetricsRegistry* metrics,
+             TableFollower* tables, EventSink* sink);
   ~TaskOpener();
 
   void Open(engine::OpenTask open);
@@ -104,6 +106,7 @@ class TaskOpener {
 
   const TaskStateOptions options_;
   TaskTable* const tasks_;
+  TableFollower* const tables_;
   MetricsRegistry* const metrics_;
   EventSink* const sink_;
   Gauge *const restoring_, *const bytes_left_, *const seconds_left_;

@@ -95,6 +95,13 @@ absl::Status Restore(const TaskStateOptions& options, TaskId task, store::TaskSt
                   StrCat("restore task ", task.value()));
 }
 
+// A view commits nothing.
+absl::StatusOr<CommittedOffsets> CommittedBy(const TaskStateOptions& options,
+                                             const std::vector<TopicPartition>& inputs) {
+  if (inputs.empty()) return CommittedOffsets();
+  return options.log->admin().StableGroupOffsets(options.spec->group, inputs);
+}
+
 // A store that has a changelog and anything in it, by name; empty if there is none.
 absl::StatusOr<std::string> StoreWithState(const TaskStateOptions& options, const store::TaskStore& store) {
   for (store::StoreIndex i = 0; i < options.spec->stores.size(); ++i) {
@@ -128,6 +135,14 @@ store::TaskIdentity IdentityOf(const TaskStateOptions& options, TaskId task) {
     }
     identity.stores.push_back(std::move(definition));
   }
+  for (size_t i = 0; i < options.spec->joins.size(); ++i) {
+    store::StoreDefinition definition;
+    definition.name = options.spec->joins[i].name;
+    definition.changelog_topic = options.spec->joins[i].topic;
+    definition.changelog_topic_id = options.topics.join_ids[i];
+    definition.foreign = true;
+    identity.stores.push_back(std::move(definition));
+  }
   return identity;
 }
 
@@ -140,12 +155,11 @@ absl::StatusOr<OpenedTask> OpenTaskState(const TaskStateOptions& options, TaskId
   // we know.
   const std::vector<TopicPartition> inputs = InputsOf(options, task);
   if (options.abandoned != nullptr) MS_RETURN_IF_ERROR(options.abandoned->EndWritersOf(inputs));
-  MS_ASSIGN_OR_RETURN(const CommittedOffsets committed,
-                      options.log->admin().StableGroupOffsets(options.spec->group, inputs));
+  MS_ASSIGN_OR_RETURN(const CommittedOffsets committed, CommittedBy(options, inputs));
   for (const auto& [of, offset] : committed) MS_RETURN_IF_ERROR(CheckOwner(options, of, offset.metadata));
   MS_RETURN_IF_ERROR(CheckTopicStamp(options.spec->group, options.topics, inputs, committed));
   MS_RETURN_IF_ERROR(Restore(options, task, opened.store.get(), on_progress, cancelled));
-  if (committed.empty()) {
+  if (committed.empty() && !inputs.empty()) {
     MS_ASSIGN_OR_RETURN(const std::string store_name, StoreWithState(options, *opened.store));
     if (!store_name.empty()) {
       return absl::FailedPreconditionError(
@@ -168,9 +182,7 @@ absl::StatusOr<std::shared_ptr<store::TaskStore>> OpenStateForReading(const Task
 
 absl::Status CheckGroupOwner(const TaskStateOptions& options) {
   for (int number = 0; number < options.topics.tasks; ++number) {
-    const std::vector<TopicPartition> inputs = InputsOf(options, TaskId(number));
-    const absl::StatusOr<CommittedOffsets> committed =
-        options.log->admin().StableGroupOffsets(options.spec->group, inputs);
+    const absl::StatusOr<CommittedOffsets> committed = CommittedBy(options, InputsOf(options, TaskId(number)));
     // Pending ones are of a transaction of this group that died: opening the task waits for its end.
     if (absl::IsDeadlineExceeded(committed.status())) continue;
     MS_RETURN_IF_ERROR(committed.status());

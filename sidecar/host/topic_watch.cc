@@ -15,8 +15,14 @@ const char* NameOf(KnownTopic::Role role) {
   switch (role) {
     case KnownTopic::Role::kInput:
       return "input topic ";
+    case KnownTopic::Role::kJoin:
+      return "join topic ";
+    case KnownTopic::Role::kLookup:
+      return "lookup topic ";
     case KnownTopic::Role::kOutput:
       return "output topic ";
+    case KnownTopic::Role::kLoop:
+      return "loop topic ";
     case KnownTopic::Role::kChangelog:
       return "changelog topic ";
     case KnownTopic::Role::kDeadLetter:
@@ -101,7 +107,8 @@ void TopicWatch::Look() {
 std::optional<TopicWatch::Finding> TopicWatch::Judge(const KnownTopic& known,
                                                      const absl::StatusOr<log::TopicInfo>& found) {
   const std::string name = StrCat(NameOf(known.role), known.topic);
-  const bool input = known.role == KnownTopic::Role::kInput;
+  const bool table = known.role == KnownTopic::Role::kJoin || known.role == KnownTopic::Role::kLookup;
+  const bool input = known.role == KnownTopic::Role::kInput || known.role == KnownTopic::Role::kLoop;
   if (absl::IsNotFound(found.status())) {
     if (++missing_[known.topic] < kMissingLooks) return std::nullopt;
     return Finding{{"TopicDeleted", StrCat(name, " does not exist any more; make it again and restart the processor")},
@@ -111,14 +118,27 @@ std::optional<TopicWatch::Finding> TopicWatch::Judge(const KnownTopic& known,
   if (absl::IsPermissionDenied(found.status()))
     return Finding{{"AccessDenied", StrCat(name, ": ", std::string(found.status().message()))}, false};
   if (!found.ok()) return std::nullopt;
-  if (!known.id.empty() && !found->id.empty() && known.id != found->id) {
+  const bool recreated = !known.id.empty() && !found->id.empty() && known.id != found->id;
+  if (recreated && table) {
+    return Finding{
+        {"TopicRecreated",
+         StrCat(name, " was deleted and made anew while the processor ran (id ", found->id, ", was ", known.id,
+                "): what is known of it is the old one's; restart the processor, which reads it anew")},
+        true};
+  }
+  if (recreated) {
     return Finding{{"TopicRecreated", StrCat(name, " was deleted and made anew while the processor ran (id ", found->id,
                                              ", was ", known.id,
                                              "): positions and state belong to the old one; stop the processor, "
                                              "`millstream reset --to start`, and start it again")},
                    input || known.role == KnownTopic::Role::kChangelog};
   }
-  if (found->partitions != known.partitions && input) {
+  if (found->partitions != known.partitions && known.role == KnownTopic::Role::kLookup) {
+    return Finding{{"PartitionsChanged", StrCat(name, " has ", found->partitions, " partitions now, ", known.partitions,
+                                                " of them are read; restart the processor to read all")},
+                   false};
+  }
+  if (found->partitions != known.partitions && (input || table)) {
     return Finding{{"PartitionsChanged",
                     StrCat(name, " has ", found->partitions, " partitions now, this processor was started with ",
                            known.partitions, " and has ", options_.tasks,

@@ -30,6 +30,11 @@ constexpr const char kTimestampAhead[] = "message.timestamp.after.max.ms";
 constexpr const char kTimestampBehind[] = "message.timestamp.before.max.ms";
 constexpr const char kTimestampDifference[] = "message.timestamp.difference.max.ms";
 
+const spec::TopicConfig& Compacted() {
+  static const spec::TopicConfig* const config = new spec::TopicConfig{{"cleanup.policy", "compact"}};
+  return *config;
+}
+
 int64_t NumberOf(const log::TopicInfo& topic, const char* name, int64_t otherwise) {
   const auto found = topic.config.find(name);
   int64_t number = 0;
@@ -99,37 +104,42 @@ class Preparation {
     return absl::OkStatus();
   }
 
+  // Inputs and joins, which share one partition count, then lookups.
   absl::Status MakeInputs() {
     std::optional<std::pair<std::string, int>> first;  // of those that are there: the others follow them
-    std::vector<std::string> missing;
-    for (const spec::InputSpec& input : processor_.inputs) {
-      MS_ASSIGN_OR_RETURN(const std::optional<log::TopicInfo> topic, Find(input.topic));
+    std::vector<CoPartitioned> missing;
+    for (const CoPartitioned& wanted : CoPartitionedTopics()) {
+      MS_ASSIGN_OR_RETURN(const std::optional<log::TopicInfo> topic, Find(wanted.topic));
       if (!topic.has_value()) {
-        missing.push_back(input.topic);
+        missing.push_back(wanted);
         continue;
       }
       if (first.has_value() && first->second != topic->partitions) {
-        return absl::FailedPreconditionError(
-            StrCat(processor_.QualifiedName(), ": inputs of one processor need the same number of partitions, but ",
-                   first->first, " has ", first->second, " and ", input.topic, " has ", topic->partitions,
-                   "; records of one key would meet in different tasks"));
+        return absl::FailedPreconditionError(StrCat(
+            processor_.QualifiedName(), ": inputs and joins of one processor need the same number of partitions, but ",
+            first->first, " has ", first->second, " and ", wanted.topic, " has ", topic->partitions,
+            wanted.join ? "; each task would join with other keys. Make it a lookup, or copy it into a topic of "
+                          "that many partitions"
+                        : "; records of one key would meet in different tasks"));
       }
-      if (!first.has_value()) first = {input.topic, topic->partitions};
+      if (!first.has_value()) first = {wanted.topic, topic->partitions};
+      if (wanted.join) WarnUnlessCompacted("join", *topic);
     }
-    if (missing.empty()) return absl::OkStatus();
-    if (!options_.create_inputs) {
-      return absl::NotFoundError(StrCat(processor_.QualifiedName(), ": input topic ", missing.front(),
+    if (!missing.empty() && !options_.create_inputs) {
+      return absl::NotFoundError(StrCat(processor_.QualifiedName(), ": ", missing.front().join ? "join" : "input",
+                                        " topic ", missing.front().topic,
                                         " does not exist; make it, or let this run make it with --partitions N"));
     }
     const int wanted = first.has_value() ? first->second : NewInputPartitions();
-    for (const std::string& topic : missing) MS_RETURN_IF_ERROR(Ensure(topic, wanted, {}, -1).status());
-    return absl::OkStatus();
+    for (const CoPartitioned& each : missing)
+      MS_RETURN_IF_ERROR(Ensure(each.topic, wanted, each.join ? Compacted() : spec::TopicConfig(), -1).status());
+    return MakeLookups();
   }
 
   absl::StatusOr<PreparedTopics> MakeTheRest() {
     PreparedTopics prepared;
-    MS_ASSIGN_OR_RETURN(const log::TopicInfo first, Describe(processor_.inputs.front().topic));
-    prepared.tasks = first.partitions;
+    MS_ASSIGN_OR_RETURN(const log::TopicInfo first, Describe(FirstTopic()));
+    prepared.tasks = TasksOf(first);
     MS_ASSIGN_OR_RETURN(const std::vector<spec::InternalTopic> internals, Internals(first));
     for (const spec::InternalTopic& internal : internals) {
       // Where the example's settings may not be seen, the log finds out for itself how its bound is called.
@@ -148,22 +158,23 @@ class Preparation {
     if (!processor_.manual_partitions.empty() && processor_.manual_partitions.back() >= prepared->tasks) {
       return absl::FailedPreconditionError(StrCat(processor_.QualifiedName(), ": partitions.manual names partition ",
                                                   processor_.manual_partitions.back(), ", but ",
-                                                  processor_.inputs.front().topic, " has the partitions 0 to ",
+                                                  FirstTopic(), " has the partitions 0 to ",
                                                   prepared->tasks - 1, "; choose among those"));
     }
     log::TopicInfo first;
     for (const spec::InputSpec& input : processor_.inputs) {
+      if (input.loop) continue;
       MS_ASSIGN_OR_RETURN(const log::TopicInfo topic, Describe(input.topic));
       if (first.name.empty()) first = topic;
       Know(KnownTopic::Role::kInput, topic, prepared);
     }
+    MS_RETURN_IF_ERROR(LookAtTables(&first, prepared));
     MS_ASSIGN_OR_RETURN(const std::vector<spec::InternalTopic> internals, Internals(first));
     for (const spec::InternalTopic& internal : internals) {
       MS_ASSIGN_OR_RETURN(const log::TopicInfo topic, Describe(internal.topic));
       MS_RETURN_IF_ERROR(CheckInternal(internal, topic, prepared->tasks));
-      const bool changelog = internal.kind == spec::InternalTopic::Kind::kChangelog;
-      Know(changelog ? KnownTopic::Role::kChangelog : KnownTopic::Role::kDeadLetter, topic, prepared);
-      if (!changelog) prepared->dead_letter_partitions = topic.partitions;
+      Know(RoleOf(internal.kind), topic, prepared);
+      if (internal.kind == spec::InternalTopic::Kind::kDeadLetter) prepared->dead_letter_partitions = topic.partitions;
     }
     for (const spec::StoreSpec& store : processor_.stores) {
       prepared->changelog_ids.emplace_back();
@@ -183,12 +194,80 @@ class Preparation {
       prepared->output_partitions.push_back(topic->partitions);
       prepared->output_max_bytes.push_back(MaxRecordBytes(*topic));
       prepared->output_timestamps.push_back(TimestampsOf(*topic));
+      if (output.loop) continue;
       Know(KnownTopic::Role::kOutput, *topic, prepared);
     }
     return absl::OkStatus();
   }
 
+  // A topic of the processor that shows how many tasks there are, and which settings the log knows.
+  const std::string& FirstTopic() const {
+    if (!processor_.inputs.empty()) return processor_.inputs.front().topic;
+    return processor_.joins.empty() ? processor_.lookups.front().topic : processor_.joins.front().topic;
+  }
+  // With lookups alone there is nothing to share out.
+  int TasksOf(const log::TopicInfo& first) const {
+    return processor_.inputs.empty() && processor_.joins.empty() ? 0 : first.partitions;
+  }
+
  private:
+  struct CoPartitioned {
+    std::string topic;
+    bool join = false;
+  };
+  // Without the loop, which is an internal topic.
+  std::vector<CoPartitioned> CoPartitionedTopics() const {
+    std::vector<CoPartitioned> topics;
+    for (const spec::InputSpec& input : processor_.inputs) {
+      if (!input.loop) topics.push_back({input.topic, false});
+    }
+    for (const spec::TableSpec& join : processor_.joins) topics.push_back({join.topic, true});
+    return topics;
+  }
+
+  absl::Status MakeLookups() {
+    for (const spec::TableSpec& lookup : processor_.lookups) {
+      MS_ASSIGN_OR_RETURN(const std::optional<log::TopicInfo> topic, Find(lookup.topic));
+      if (topic.has_value()) {
+        WarnUnlessCompacted("lookup", *topic);
+        continue;
+      }
+      if (!options_.create_inputs) {
+        return absl::NotFoundError(
+            StrCat(processor_.QualifiedName(), ": lookup topic ", lookup.topic, " does not exist; make it"));
+      }
+      MS_RETURN_IF_ERROR(Ensure(lookup.topic, 1, Compacted(), -1).status());
+    }
+    return absl::OkStatus();
+  }
+
+  // What retention deletes is gone from the table when it is read the next time, and only then.
+  void WarnUnlessCompacted(std::string_view what, const log::TopicInfo& topic) {
+    const auto policy = topic.config.find("cleanup.policy");
+    if (policy == topic.config.end() || Policies(policy->second) == Policies("compact")) return;
+    report_->warnings.push_back(
+        StrCat(processor_.QualifiedName(), ": ", what, " topic ", topic.name, " has cleanup.policy ", policy->second,
+               ": what retention deletes vanishes from the table when it is read anew; a table is compact"));
+  }
+
+  // Fills in what is known of joins and lookups. `first`: as in Look.
+  absl::Status LookAtTables(log::TopicInfo* first, PreparedTopics* prepared) {
+    for (const spec::TableSpec& join : processor_.joins) {
+      MS_ASSIGN_OR_RETURN(const log::TopicInfo topic, Describe(join.topic));
+      if (first->name.empty()) *first = topic;
+      prepared->join_ids.push_back(topic.id);
+      Know(KnownTopic::Role::kJoin, topic, prepared);
+    }
+    for (const spec::TableSpec& lookup : processor_.lookups) {
+      MS_ASSIGN_OR_RETURN(const log::TopicInfo topic, Describe(lookup.topic));
+      if (first->name.empty()) *first = topic;
+      prepared->lookup_ids.push_back(topic.id);
+      prepared->lookup_partitions.push_back(topic.partitions);
+      Know(KnownTopic::Role::kLookup, topic, prepared);
+    }
+    return absl::OkStatus();
+  }
+
   int NewInputPartitions() const {
     if (options_.partitions.has_value()) return *options_.partitions;
     for (const spec::OutputSpec& output : processor_.outputs) {
@@ -212,13 +291,16 @@ class Preparation {
       // A changelog's timestamps are the records', whatever the brokers' default.
       if (internal.kind == spec::InternalTopic::Kind::kChangelog && !example.config.empty())
         internal.config.emplace("message.timestamp.type", "CreateTime");
-      if (internal.kind != spec::InternalTopic::Kind::kDeadLetter) continue;
+      // What comes in may go through the loop or end as a dead letter.
+      if (internal.kind == spec::InternalTopic::Kind::kChangelog) continue;
       int64_t largest = 0;
       for (const spec::InputSpec& input : processor_.inputs) {
+        if (input.loop) continue;
         MS_ASSIGN_OR_RETURN(const log::TopicInfo topic, Describe(input.topic));
         largest = std::max(largest, NumberOf(topic, kMaxMessageBytes, 0));
       }
-      if (largest > 0) internal.config.emplace(kMaxMessageBytes, StrCat(largest + kDeadLetterOverhead));
+      if (largest > 0 && internal.kind == spec::InternalTopic::Kind::kDeadLetter) largest += kDeadLetterOverhead;
+      if (largest > 0) internal.config.emplace(kMaxMessageBytes, StrCat(largest));
     }
     return internals;
   }
@@ -279,12 +361,33 @@ class Preparation {
     prepared->known.push_back({.role = role, .topic = topic.name, .id = topic.id, .partitions = topic.partitions});
   }
 
+  static KnownTopic::Role RoleOf(spec::InternalTopic::Kind kind) {
+    switch (kind) {
+      case spec::InternalTopic::Kind::kLoop:
+        return KnownTopic::Role::kLoop;
+      case spec::InternalTopic::Kind::kChangelog:
+        return KnownTopic::Role::kChangelog;
+      case spec::InternalTopic::Kind::kDeadLetter:
+        break;
+    }
+    return KnownTopic::Role::kDeadLetter;
+  }
+
+  static std::string NameOf(const spec::InternalTopic& internal) {
+    switch (internal.kind) {
+      case spec::InternalTopic::Kind::kLoop:
+        return "loop";
+      case spec::InternalTopic::Kind::kChangelog:
+        return StrCat("changelog of store ", internal.store);
+      case spec::InternalTopic::Kind::kDeadLetter:
+        break;
+    }
+    return "dead-letter topic";
+  }
+
   absl::Status CheckInternal(const spec::InternalTopic& internal, const log::TopicInfo& topic, int tasks) {
     const bool changelog = internal.kind == spec::InternalTopic::Kind::kChangelog;
-    const std::string what =
-        StrCat(processor_.QualifiedName(), ": ",
-               changelog ? StrCat("changelog of store ", internal.store) : std::string("dead-letter topic"), ": topic ",
-               topic.name);
+    const std::string what = StrCat(processor_.QualifiedName(), ": ", NameOf(internal), ": topic ", topic.name);
     if (topic.partitions != tasks) {
       return absl::FailedPreconditionError(StrCat(
           what, " has ", Partitions(topic.partitions), ", the inputs have ", tasks,
@@ -308,11 +411,11 @@ class Preparation {
       if (name == kMaxMessageBytes && !changelog) {
         int64_t needed = 0;
         if (absl::SimpleAtoi(value, &needed) && NumberOf(topic, kMaxMessageBytes, 0) < needed) {
-          report_->warnings.push_back(StrCat(what, ": ", name, " is ", found, ", large dead letters need ", value));
+          report_->warnings.push_back(StrCat(what, ": ", name, " is ", found, ", the largest records need ", value));
         }
         continue;
       }
-      const char* const because = name == "cleanup.policy"
+      const char* const because = name == "cleanup.policy" && changelog
                                       ? " (it is not compacted as state needs it: what retention deletes would be lost)"
                                       : "";
       return absl::FailedPreconditionError(StrCat(what, ": ", name, " is ", found, ", but has to be ", value, because,
@@ -356,9 +459,10 @@ absl::StatusOr<PreparationReport> PrepareTopics(log::Admin* admin,
 absl::StatusOr<PreparedTopics> LookAtTopics(log::Admin* admin, const spec::StreamProcessorSpec& processor) {
   PreparationReport unused;
   PreparedTopics prepared;
-  MS_ASSIGN_OR_RETURN(const log::TopicInfo first, admin->DescribeTopic(processor.inputs.front().topic));
-  prepared.tasks = first.partitions;
-  MS_RETURN_IF_ERROR(Preparation({admin, &processor}, TopicPreparation{}, &unused).Look(&prepared));
+  Preparation preparation({admin, &processor}, TopicPreparation{}, &unused);
+  MS_ASSIGN_OR_RETURN(const log::TopicInfo first, admin->DescribeTopic(preparation.FirstTopic()));
+  prepared.tasks = preparation.TasksOf(first);
+  MS_RETURN_IF_ERROR(preparation.Look(&prepared));
   return prepared;
 }
 

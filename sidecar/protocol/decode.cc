@@ -24,9 +24,6 @@ bool Require(MsgpackCursor& in, uint32_t min, uint32_t* fields) {
 
 void FailKind(MsgpackCursor& in, uint64_t kind, const char* receiver) {
   switch (static_cast<Kind>(kind)) {
-    case Kind::kBegin:
-    case Kind::kFinalize:
-    case Kind::kCommitted:
     case Kind::kLoad:
     case Kind::kCheckpoint:
     case Kind::kStore:

@@ -276,6 +276,27 @@ Rows ReadRows(MsgpackCursor& in, uint32_t* fields) {
   return rows;
 }
 
+// Order of evaluation in braces is that of the fields.
+template <typename Message>
+Message ReadHook(MsgpackCursor& in) {
+  return Message{in.Uint("seq"), ReadTask(in)};
+}
+
+Committed ReadCommitted(MsgpackCursor& in) {
+  Committed committed;
+  const uint32_t count = in.List("tasks", 3);
+  committed.tasks.resize(count);
+  for (uint32_t i = 0; i < count && in.ok(); ++i) {
+    in.EnterItem("tasks", i);
+    const uint32_t fields = in.Fields("task", 2);
+    committed.tasks[i].first = ReadTask(in);
+    committed.tasks[i].second = in.Uint("seq");
+    if (fields > 2) in.SkipFields(fields - 2);
+  }
+  in.LeaveList();
+  return committed;
+}
+
 SidecarMessage ReadMessage(MsgpackCursor& in, uint64_t kind, uint32_t* fields) {
   switch (static_cast<Kind>(kind)) {
     case Kind::kWelcome:
@@ -292,6 +313,12 @@ SidecarMessage ReadMessage(MsgpackCursor& in, uint64_t kind, uint32_t* fields) {
       return Require(in, 3, fields) ? ReadValues(in, fields) : Values();
     case Kind::kRows:
       return Require(in, 4, fields) ? ReadRows(in, fields) : Rows();
+    case Kind::kBegin:
+      return Require(in, 2, fields) ? ReadHook<BeginTransaction>(in) : BeginTransaction();
+    case Kind::kFinalize:
+      return Require(in, 2, fields) ? ReadHook<FinalizeTransaction>(in) : FinalizeTransaction();
+    case Kind::kCommitted:
+      return Require(in, 1, fields) ? ReadCommitted(in) : Committed();
     case Kind::kPing:
       return Require(in, 1, fields) ? ReadPing(in) : Ping();
     case Kind::kPong:

@@ -430,6 +430,34 @@ void Encode(const Extend& message, std::string* out) {
   writer.Finish();
 }
 
+void Encode(const BeginTransaction& message, std::string* out) {
+  MsgpackWriter writer(out, 0);
+  Begin(writer, Kind::kBegin, 2);
+  writer.Uint(message.seq);
+  writer.Uint(static_cast<uint64_t>(message.task.value()));
+  writer.Finish();
+}
+
+void Encode(const FinalizeTransaction& message, std::string* out) {
+  MsgpackWriter writer(out, 0);
+  Begin(writer, Kind::kFinalize, 2);
+  writer.Uint(message.seq);
+  writer.Uint(static_cast<uint64_t>(message.task.value()));
+  writer.Finish();
+}
+
+void Encode(const Committed& message, std::string* out) {
+  MsgpackWriter writer(out, 16 * message.tasks.size());
+  Begin(writer, Kind::kCommitted, 1);
+  writer.Array(message.tasks.size());
+  for (const auto& [task, seq] : message.tasks) {
+    writer.Array(2);
+    writer.Uint(static_cast<uint64_t>(task.value()));
+    writer.Uint(seq);
+  }
+  writer.Finish();
+}
+
 void Encode(const Ping& message, std::string* out) { NumberFrame(Kind::kPing, message.nonce, out); }
 void Encode(const Pong& message, std::string* out) { NumberFrame(Kind::kPong, message.nonce, out); }
 

@@ -251,6 +251,15 @@ Json MessageJson(const Rows& m) {
 }
 
 Json MessageJson(const Extend& m) { return {{"kind", "EXTEND"}, {"seq", m.seq}, {"done", m.done}}; }
+Json MessageJson(const BeginTransaction& m) { return {{"kind", "BEGIN"}, {"seq", m.seq}, {"task", m.task.value()}}; }
+Json MessageJson(const FinalizeTransaction& m) {
+  return {{"kind", "FINALIZE"}, {"seq", m.seq}, {"task", m.task.value()}};
+}
+Json MessageJson(const Committed& m) {
+  Json tasks = Json::array();
+  for (const auto& [task, seq] : m.tasks) tasks.push_back({task.value(), seq});
+  return {{"kind", "COMMITTED"}, {"tasks", tasks}};
+}
 Json MessageJson(const Ping& m) { return {{"kind", "PING"}, {"nonce", m.nonce}}; }
 Json MessageJson(const Pong& m) { return {{"kind", "PONG"}, {"nonce", m.nonce}}; }
 Json MessageJson(const Error& m) { return {{"kind", "ERROR"}, {"code", m.code}, {"message", m.message}}; }

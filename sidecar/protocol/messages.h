@@ -296,6 +296,23 @@ struct Extend {
   uint32_t done = 0;
 };
 
+// S->W [13, seq, task]: the task's part of a transaction begins. Answered by RESULT with done 0.
+struct BeginTransaction {
+  uint64_t seq = 0;
+  TaskId task;
+};
+
+// S->W [14, seq, task]: the transaction is about to be closed: send what you gathered. Answered by RESULT with done 0.
+struct FinalizeTransaction {
+  uint64_t seq = 0;
+  TaskId task;
+};
+
+// S->W [15, [[task, seq]]]: everything of these tasks up to that seq is committed.
+struct Committed {
+  std::vector<std::pair<TaskId, uint64_t>> tasks;
+};
+
 // both [20, nonce] / [21, nonce]
 struct Ping {
   uint64_t nonce = 0;
@@ -316,7 +333,12 @@ struct Goodbye {
 };
 
 using WorkerMessage = std::variant<Hello, Result, Get, Scan, Extend, Ping, Pong, Error, Goodbye>;
-using SidecarMessage = std::variant<Welcome, Open, Close, Batch, Cancel, Values, Rows, Ping, Pong, Error, Goodbye>;
+using SidecarMessage = std::variant<Welcome, Open, Close, Batch, Cancel, Values, Rows, BeginTransaction,
+                                    FinalizeTransaction, Committed, Ping, Pong, Error, Goodbye>;
+
+// Capabilities of HELLO and WELCOME: which of the three a worker wants.
+inline constexpr std::string_view kBeginCapability = "begin", kFinalizeCapability = "finalize",
+                                  kCommittedCapability = "committed";
 
 }  // namespace millstream::protocol
 

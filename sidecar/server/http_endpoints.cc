@@ -112,7 +112,11 @@ class Router : public std::enable_shared_from_this<Router> {
           ErrorResponse(absl::ResourceExhaustedError("too many range queries at once"), "ask again in a moment"));
     }
     MergedScan scan;
-    scan.tasks = query->task ? std::vector<TaskId>{*query->task} : backend->TasksToScan();
+    if (backend->IsLookup(store)) {
+      scan.tasks = {TaskId(0)};
+    } else {
+      scan.tasks = query->task ? std::vector<TaskId>{*query->task} : backend->TasksToScan();
+    }
     scan.range = query->range;
     scan.range.store = store;
     scan.after = query->cursor;

@@ -41,6 +41,7 @@ class FakeBackend : public QueryBackend {
   ProbeAnswer Readiness() const override { return {ready, ready ? "" : "no worker has connected to /run/ms.sock"}; }
   ProcessorReport Tasks() const override { return report; }
   std::vector<std::string> Stores() const override { return {"totals", "odd name/ü"}; }
+  bool IsLookup(store::StoreIndex) const override { return false; }
   std::vector<TaskId> TasksToScan() const override {
     std::vector<TaskId> tasks;
     for (const auto& [task, rows] : state) tasks.push_back(TaskId(task));

@@ -84,8 +84,10 @@ class QueryBackend {
   // It can take part: member of its group and a worker connected.
   virtual ProbeAnswer Readiness() const = 0;
   virtual ProcessorReport Tasks() const = 0;
-  // Names of the stores, in manifest order.
+  // Names of the stores, joins and lookups, each in manifest order.
   virtual std::vector<std::string> Stores() const = 0;
+  // A lookup is whole here and belongs to no task: it is asked as that of task 0.
+  virtual bool IsLookup(store::StoreIndex store) const = 0;
   // Tasks whose state this process answers for, ascending: open or not. A scan over them fails while one is not open,
   // rather than give a shorter list.
   virtual std::vector<TaskId> TasksToScan() const = 0;

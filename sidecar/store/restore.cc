@@ -42,14 +42,6 @@ struct Changelog {
   bool Done() const { return position >= end; }
 };
 
-int64_t DeleteRetentionOf(const log::TopicInfo& topic) {
-  const auto found = topic.config.find("delete.retention.ms");
-  int64_t value = 0;
-  if (found == topic.config.end() || !absl::SimpleAtoi(found->second, &value) || value < 0)
-    return kDefaultDeleteRetentionMs;
-  return value;
-}
-
 class Restorer {
  public:
   Restorer(log::Log* log, TaskStore* store, const TaskIdentity& identity, const RestoreOptions& options)
@@ -175,8 +167,9 @@ absl::StatusOr<Changelog> Restorer::Describe(StoreIndex store) {
   changelog.store = store;
   changelog.store_name = definition.name;
   changelog.from = {topic, Partition(identity_.task.value())};
-  changelog.delete_retention_ms = DeleteRetentionOf(*info);
-  MS_ASSIGN_OR_RETURN(changelog.end, log_->admin().EndOffset(changelog.from, log::Isolation::kReadUncommitted));
+  changelog.delete_retention_ms = DeleteRetentionMs(*info);
+  const log::Isolation end = definition.foreign ? log::Isolation::kReadCommitted : log::Isolation::kReadUncommitted;
+  MS_ASSIGN_OR_RETURN(changelog.end, log_->admin().EndOffset(changelog.from, end));
   MS_ASSIGN_OR_RETURN(changelog.start, log_->admin().StartOffset(changelog.from));
   changelog.last_advance = changelog.last_report = options_.clock->Monotonic();
   return changelog;
@@ -345,6 +338,14 @@ void Restorer::Report(Changelog* changelog, bool always) {
 }
 
 }  // namespace
+
+int64_t DeleteRetentionMs(const log::TopicInfo& topic) {
+  const auto found = topic.config.find("delete.retention.ms");
+  int64_t value = 0;
+  if (found == topic.config.end() || !absl::SimpleAtoi(found->second, &value) || value < 0)
+    return kDefaultDeleteRetentionMs;
+  return value;
+}
 
 absl::Status RestoreTask(log::Log* log, TaskStore* store, const TaskIdentity& identity, const RestoreOptions& options) {
   return Restorer(log, store, identity, options).Run();

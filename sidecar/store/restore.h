@@ -30,11 +30,15 @@ struct RestoreOptions {
   const std::atomic<bool>* cancelled = nullptr;  // CANCELLED soon after it is set; what was applied stays
 };
 
+// How long the topic keeps tombstones: a copy of it that was last looked at before may hold keys that are gone.
+int64_t DeleteRetentionMs(const log::TopicInfo& topic);
+
 // Brings `store` up to the end of its changelogs (engine.md, "Restore"): the high watermark is taken first with
-// read_uncommitted, then the changelog is read read_committed from the stored position to it; ended by position or by
-// an end-of-partition at or beyond that mark, never by counting. Rebuilds from scratch if the position is before the
-// log start, beyond its end, or older than the changelog's delete.retention.ms. Flushes at the end. Blocks; one thread
-// per task. UNAVAILABLE and DEADLINE_EXCEEDED: try again; NOT_FOUND: a changelog topic is missing.
+// read_uncommitted (of a foreign topic its stable end), then the changelog is read read_committed from the stored
+// position to it; ended by position or by an end-of-partition at or beyond that mark, never by counting. Rebuilds from
+// scratch if the position is before the log start, beyond its end, or older than the changelog's delete.retention.ms.
+// Flushes at the end. Blocks; one thread per task. UNAVAILABLE and DEADLINE_EXCEEDED: try again; NOT_FOUND: a changelog
+// topic is missing.
 absl::Status RestoreTask(log::Log* log, TaskStore* store, const TaskIdentity& identity, const RestoreOptions& options);
 
 }  // namespace millstream::store

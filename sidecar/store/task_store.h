@@ -28,6 +28,8 @@ struct StoreDefinition {
   enum class Backend { kDisk, kMemory } backend = Backend::kDisk;
   std::string changelog_topic;     // empty: no changelog, the store is a cache that is emptied whenever the task opens
   std::string changelog_topic_id;  // identity of the topic: another id means another topic, and the state is rebuilt
+  // The topic is written by others (a join): what is committed there is enough, nothing of this group can be pending.
+  bool foreign = false;
 };
 
 // Whose state a database holds. Everything in it is in the stamp and compared at open.

@@ -18,18 +18,21 @@ std::string Digest(std::string_view text) {
 }
 
 std::string IndexKey(const Input& input, int64_t number) {
-  std::string key(input.side == 0 ? "g" : "h");
+  std::string key(1, "ghi"[input.side]);
   return key += std::to_string(number % 5);
 }
 
 }  // namespace
 
-std::string Input::Encode() const { return StrCat(std::string(1, static_cast<char>(fate)), side, ":", id); }
+std::string Input::Encode() const {
+  return StrCat(std::string(1, static_cast<char>(fate)), side, loops ? ">" : ":", id);
+}
 
 Input Input::Decode(std::string_view value) {
   Input input;
   input.fate = static_cast<Fate>(value.at(0));
   input.side = value.at(1) - '0';
+  input.loops = value.at(2) == '>';
   input.id = std::atoll(std::string(value.substr(3)).c_str());
   return input;
 }
@@ -55,12 +58,16 @@ Effects Handle(const std::optional<std::string>& key, const Input& input, const 
   if (input.id % 3 == 0) effects.writes.push_back({kIndex, IndexKey(input, input.id), digest});
   if (input.id % 13 == 0) effects.writes.push_back({kIndex, IndexKey(input, input.id + 1), std::nullopt});
   effects.output = StrCat(input.id, ":", digest);
+  if (input.loops && (input.side == kLoopSide ? input.id % 8 == 0 && input.id < 2 * kLoopIds : input.id % 4 == 0)) {
+    effects.loop.emplace_back(StrCat("l", input.id % 5),
+                              Input{.id = input.id + kLoopIds, .side = kLoopSide, .loops = true});
+  }
   return effects;
 }
 
 int64_t IdOf(std::string_view output) { return std::atoll(std::string(output.substr(0, output.find(':'))).c_str()); }
 
-std::string Model::Apply(const std::optional<std::string>& key, const Input& input) {
+Effects Model::Apply(const std::optional<std::string>& key, const Input& input) {
   auto get = [this](uint32_t store, const std::string& of) {
     auto it = stores_[store].find(of);
     return it == stores_[store].end() ? MaybeBytes() : MaybeBytes(it->second);
@@ -78,7 +85,7 @@ std::string Model::Apply(const std::optional<std::string>& key, const Input& inp
       stores_[write.store].erase(write.key);
     }
   }
-  return effects.output;
+  return effects;
 }
 
 }  // namespace millstream::engine::testing

@@ -31,9 +31,15 @@ struct Input {
   // Which input it comes from. Records of different inputs touch different keys: their order between inputs is not
   // defined.
   int side = 0;
+  // Some of these send a record through the loop, which has side kLoopSide and an id of its own, and may go round
+  // again.
+  bool loops = false;
   std::string Encode() const;
   static Input Decode(std::string_view value);
 };
+
+constexpr int kLoopSide = 2;
+constexpr int64_t kLoopIds = 1'000'000'000;  // added to the id with every round
 
 constexpr uint32_t kTotals = 0;  // store: one value per record key; prefetched
 constexpr uint32_t kIndex = 1;   // store: keys the handler chooses; read by GET and SCAN
@@ -59,6 +65,7 @@ struct Write {
 struct Effects {
   std::vector<Write> writes;
   std::string output;  // value; the key is the record's
+  std::vector<std::pair<std::string, Input>> loop;
 };
 Effects Handle(const std::optional<std::string>& key, const Input& input, const Reads& reads);
 
@@ -70,8 +77,7 @@ class Model {
  public:
   using Stores = std::vector<std::map<Bytes, Bytes>>;
   Model() : stores_(2) {}
-  // Returns the output.
-  std::string Apply(const std::optional<std::string>& key, const Input& input);
+  Effects Apply(const std::optional<std::string>& key, const Input& input);
   const Stores& stores() const { return stores_; }
 
  private:

@@ -417,6 +417,10 @@ void ScriptedMember::ConnectWorker() {
   if (scene_->calm) workers_.back()->stop_early = 0;
   WorkerConnected connected;
   connected.worker = workers_.back()->id();
+  if (scene_->gather) {
+    workers_.back()->gathers = true;
+    connected.hello.capabilities = {"begin", "finalize", "committed"};
+  }
   connected.hello.parallel = workers_.back()->parallel();
   Post(std::move(connected));
 }

@@ -54,6 +54,7 @@ struct ScriptedScene {
   std::mt19937_64 random;
   EngineOptions options;  // names of processes and writers are added by each member
   FaultRates faults;
+  bool gather = false;                            // workers want BEGIN and FINALIZE
   bool calm = false;                              // no faults any more
   std::string failure;                            // the first thing that is wrong with the world; empty: nothing
   std::vector<ScriptedLog::Handle> late_commits;  // EndTxn requests still under way to the log

@@ -6,6 +6,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/strings.h"
+#include "common/log/partitioner.h"
 #include "sidecar/engine/internal_rows.h"
 #include "sidecar/engine/testing/scripted_world.h"
 
@@ -20,13 +21,44 @@ std::string ScriptedWorld::Verify() {
     std::string wrong = VerifyTask(TaskId(task));
     if (!wrong.empty()) return StrCat("task ", task, ": ", wrong);
   }
-  return "";
+  return VerifyLoop();
+}
+
+// What the log holds of the loop is what handling each record once sends there, each time once.
+std::string ScriptedWorld::VerifyLoop() {
+  std::map<int64_t, int> found;
+  for (int task = 0; options_.loop && task < options_.partitions; ++task) {
+    for (const log::Record& record : scene_.log.CommittedRecords({"g-loop", Partition(task)}))
+      ++found[Input::Decode(*record.value).id];
+  }
+  for (const auto& [id, times] : looped_) {
+    if (found[id] != times) return StrCat("record ", id, " is ", found[id], " times in the loop, not ", times);
+  }
+  return found.size() == looped_.size() ? "" : "there are records in the loop that nothing sent";
+}
+
+// In the order they came: what was written to it, or what the log holds of the loop.
+std::vector<std::pair<std::optional<std::string>, Input>> ScriptedWorld::InputsOf(TaskId task,
+                                                                                  const spec::InputSpec& input) const {
+  const TopicPartition from{input.topic, Partition(task.value())};
+  if (!input.loop) return sources_.at(from).records;
+  std::vector<std::pair<std::optional<std::string>, Input>> records;
+  for (const log::Record& record : scene_.log.CommittedRecords(from))
+    records.emplace_back(*record.key, Input::Decode(*record.value));
+  return records;
+}
+
+// The task that has sent it: by its id, or of the loop by its key.
+TaskId ScriptedWorld::TaskOfOutput(const log::Record& record) const {
+  const int64_t id = IdOf(*record.value);
+  if (id < kLoopIds) return TaskId(static_cast<int32_t>(id / kIdsPerTask));
+  return TaskId(log::PartitionOfKey(log::KeyHash::kMurmur2, *record.key, options_.partitions).value());
 }
 
 std::string ScriptedWorld::VerifyTask(TaskId task) {
   std::vector<std::pair<std::optional<std::string>, Input>> inputs;  // of one input after the other: they share no key
   for (const spec::InputSpec& input : scene_.options.spec.inputs) {
-    const auto& records = sources_.at({input.topic, Partition(task.value())}).records;
+    const auto records = InputsOf(task, input);
     inputs.insert(inputs.end(), records.begin(), records.end());
   }
   // AtMostOnce: what happened is what the outputs say; the model follows them.
@@ -46,7 +78,9 @@ std::string ScriptedWorld::VerifyTask(TaskId task) {
     if (never || late.contains(input.id) ||
         (options_.guarantee == spec::Guarantee::kAtMostOnce && !done.contains(input.id)))
       continue;
-    expected[input.id] = model.Apply(key, input);
+    Effects effects = model.Apply(key, input);
+    expected[input.id] = std::move(effects.output);
+    for (const auto& looped : effects.loop) ++looped_[looped.second.id];
   }
   wrong = CheckOutputs(task, expected, nullptr);
   if (!wrong.empty()) return wrong;
@@ -168,7 +202,7 @@ std::string ScriptedWorld::CheckOutputs(TaskId task, const std::map<int64_t, std
     for (const log::Record& record : scene_.log.CommittedRecords({"out", Partition(partition)})) {
       if (IsTimedOutput(*record.value)) continue;
       const int64_t id = IdOf(*record.value);
-      if (id / kIdsPerTask != task.value()) continue;
+      if (TaskOfOutput(record) != task) continue;
       if (order != nullptr) {
         order->push_back(id);
         continue;
@@ -177,7 +211,7 @@ std::string ScriptedWorld::CheckOutputs(TaskId task, const std::map<int64_t, std
       if (value == expected.end()) return StrCat("an output of record ", id, ", which has none");
       if (value->second != *record.value) wrong.try_emplace(id, *record.value);
       ++times[id];
-      if (!record.key || options_.guarantee == spec::Guarantee::kAtLeastOnce) continue;
+      if (!record.key || id >= kLoopIds || options_.guarantee == spec::Guarantee::kAtLeastOnce) continue;
       auto [it, first] = last.try_emplace(*record.key, id);
       if (!first && it->second >= id)
         return StrCat("outputs of key ", *record.key, " out of order: ", id, " after ", it->second);

@@ -99,6 +99,7 @@ void ScriptedWorker::Accept(const protocol::SidecarMessage& message, std::vector
   if (const auto* sent = std::get_if<protocol::Batch>(&message)) {
     Batch batch;
     batch.seq = last_seq_ = sent->seq;
+    batch.task = sent->task;
     batch.trace = (sent->flags & protocol::kFlagTrace) != 0;
     for (const protocol::RecordItem& item : sent->items) {
       std::optional<std::string> key;
@@ -146,6 +147,17 @@ void ScriptedWorker::Accept(const protocol::SidecarMessage& message, std::vector
     if (batch == batches_.end()) return;
     if (Chance(0.7)) SendResult(batch->second, std::nullopt, events);  // a late one
     batches_.erase(batch);
+  } else if (const auto* open = std::get_if<protocol::Open>(&message)) {
+    gathered_.erase(open->task);
+  } else if (const auto* close = std::get_if<protocol::Close>(&message)) {
+    gathered_.erase(close->task);
+  } else if (const auto* begin = std::get_if<protocol::BeginTransaction>(&message)) {
+    MS_CHECK(gathered_[begin->task].empty());  // FINALIZE or CLOSE came before
+    protocol::Result result;
+    result.seq = begin->seq;
+    Say(result, events);
+  } else if (const auto* finalize = std::get_if<protocol::FinalizeTransaction>(&message)) {
+    Finalize(*finalize, events);
   } else if (const auto* values = std::get_if<protocol::Values>(&message)) {
     auto batch = batches_.find(values->seq);
     if (batch == batches_.end() || batch->second.waits_for != values->rid) return;
@@ -232,7 +244,7 @@ void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
     return;
   }
   if (!item.due.empty()) {
-    batch.outputs.emplace_back(item.key, item.due);
+    batch.outputs.push_back({0, item.key, item.due});
     ++batch.next;
     batch.extended = false;
     if (batch.next < batch.items.size() && !Chance(stop_early)) return;
@@ -251,7 +263,8 @@ void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
     }
     if (timed != nullptr) HandleTime(batch, item);
     if (item.input.fate == Fate::kOverLimit) effects.output.resize(kTooLarge, '!');
-    batch.outputs.emplace_back(item.key, std::move(effects.output));
+    batch.outputs.push_back({0, item.key, std::move(effects.output)});
+    for (const auto& [key, looped] : effects.loop) batch.outputs.push_back({1, key, looped.Encode()});
     ++batch.next;
     batch.extended = false;
     batch.rows.reset();
@@ -284,6 +297,21 @@ void ScriptedWorker::HandleTime(Batch& batch, const Item& item) {
   for (SetTimer& timer : TimersOf(item.input.id, *item.key)) batch.timers.push_back(std::move(timer));
 }
 
+void ScriptedWorker::Finalize(const protocol::FinalizeTransaction& finalize, std::vector<Event>* events) {
+  Batch hook;
+  hook.seq = finalize.seq;
+  hook.outputs = std::move(gathered_[finalize.task]);
+  gathered_.erase(finalize.task);
+  std::optional<protocol::Failure> failure;
+  if (Chance(0.02)) {
+    failure = protocol::Failure{"Handler", "Scripted", "FINALIZE", true};
+    hook.outputs.clear();
+  }
+  const bool was = std::exchange(gathers, false);
+  SendResult(hook, std::move(failure), events);
+  gathers = was;
+}
+
 void ScriptedWorker::SendResult(const Batch& batch, std::optional<protocol::Failure> failure,
                                 std::vector<Event>* events) {
   protocol::Result result;
@@ -301,11 +329,16 @@ void ScriptedWorker::SendResult(const Batch& batch, std::optional<protocol::Fail
                              timer.wall ? protocol::TimerClock::kWallClock : protocol::TimerClock::kEventTime,
                              timer.name, timer.time});
   }
-  for (const auto& [key, value] : batch.outputs) {
+  if (gathers) {
+    std::vector<Output>& gathered = gathered_[batch.task];
+    gathered.insert(gathered.end(), batch.outputs.begin(), batch.outputs.end());
+    return Say(result, events);
+  }
+  for (const Output& sent : batch.outputs) {
     protocol::OutputRecord output;
-    output.output = 0;
-    if (key) output.key = *key;
-    output.value = value;
+    output.output = sent.output;
+    if (sent.key) output.key = *sent.key;
+    output.value = sent.value;
     output.timestamp_ms = 1;
     result.outputs.push_back(std::move(output));
   }

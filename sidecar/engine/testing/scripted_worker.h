@@ -36,6 +36,8 @@ class ScriptedWorker {
   void SayGoodbye(std::vector<Event>* events);
   // A frame that is well-formed and wrong, about one of its batches where it has one. The sidecar cuts it off.
   void SayNonsense(std::vector<Event>* events);
+  // Outputs are kept until FINALIZE.
+  bool gathers = false;
   // Chance of ending a batch before its last item.
   double stop_early = 0.05;
   // Set with windows and timers.
@@ -52,8 +54,14 @@ class ScriptedWorker {
     std::vector<protocol::ItemWindow> windows;
     std::string due;  // what comes out of a timer or a closing; empty: a record
   };
+  struct Output {
+    uint32_t output = 0;
+    MaybeBytes key;
+    std::string value;
+  };
   struct Batch {
     uint64_t seq = 0;
+    TaskId task;
     bool trace = false;
     std::vector<Item> items;
     size_t next = 0;
@@ -66,7 +74,7 @@ class ScriptedWorker {
     std::map<std::pair<uint32_t, std::string>, MaybeBytes> known;
     std::vector<Write> writes;  // of finished items
     size_t told = 0;            // writes that a GET or SCAN has carried already
-    std::vector<std::pair<MaybeBytes, std::string>> outputs;
+    std::vector<Output> outputs;
     std::vector<SetTimer> timers;
   };
 
@@ -78,6 +86,7 @@ class ScriptedWorker {
   void HandleTime(Batch& batch, const Item& item);
   void SendGet(Batch& batch, uint32_t store, const std::string& key, std::vector<Event>* events);
   void SendScan(Batch& batch, const Wants& wants, std::vector<Event>* events);
+  void Finalize(const protocol::FinalizeTransaction& finalize, std::vector<Event>* events);
   void SendResult(const Batch& batch, std::optional<protocol::Failure> failure, std::vector<Event>* events);
   protocol::StateOps NewOps(Batch& batch);
   template <typename Message>
@@ -91,6 +100,7 @@ class ScriptedWorker {
   bool goodbye_ = false;
   std::deque<std::string> inbox_;
   std::map<uint64_t, Batch> batches_;
+  std::map<TaskId, std::vector<Output>> gathered_;
   uint64_t next_rid_ = 1, last_seq_ = 0;
 };
 

@@ -29,6 +29,8 @@ EngineOptions WorldEngineOptions(const WorldOptions& options) {
   spec.stores.push_back({.name = "index", .backend = {}, .changelog = {true, "g-index-changelog", {}}});
   if (options.timed) AddTimedStores(&spec);
   spec.outputs.push_back({.name = "out", .topic = "out", .create = std::nullopt, .partitioner = {}});
+  if (options.merge_by_time) spec.merge_by = spec::MergeBy::kTimestamp;
+  for (spec::InputSpec& input : spec.inputs) input.idle_after = absl::Milliseconds(200);
   spec.transaction.max_bytes = options.transaction_bytes;
   spec.batch.max_records = 6;
   spec.batch.deadline = absl::Seconds(5);
@@ -40,6 +42,15 @@ EngineOptions WorldEngineOptions(const WorldOptions& options) {
   spec.membership.rebalance_timeout = absl::Seconds(4);
   out.output_partitions = {kWorldOutputPartitions};
   out.output_max_bytes = {1000};
+  if (options.loop) {
+    MS_CHECK(options.guarantee == spec::Guarantee::kExactlyOnce);  // nothing else bounds how often a record goes round
+    spec.inputs.push_back(
+        {.name = "loop", .topic = "g-loop", .start_from = {}, .partitioner = {}, .prefetch = {"totals"}, .loop = true});
+    spec.outputs.push_back(
+        {.name = "loop", .topic = "g-loop", .create = std::nullopt, .partitioner = {}, .loop = true});
+    out.output_partitions.push_back(options.partitions);
+    out.output_max_bytes.push_back(1000);
+  }
   out.dead_letter_partitions = options.partitions;
   out.owner_stamp = "local/default/scripted";
   out.overlay_bytes = options.overlay_bytes;
@@ -52,10 +63,11 @@ ScriptedWorld::ScriptedWorld(const WorldOptions& options) : options_(options) {
   scene_.random.seed(options.seed);
   scene_.options = WorldEngineOptions(options);
   scene_.faults = options.faults;
+  scene_.gather = options.gather;
   scene_.tracing = std::getenv("MILLSTREAM_SIM_TRACE") != nullptr;
   for (const spec::InputSpec& input : scene_.options.spec.inputs) {
     scene_.log.CreateTopic(input.topic, options.partitions);
-    for (int task = 0; task < options.partitions; ++task) sources_[{input.topic, Partition(task)}];
+    for (int task = 0; task < options.partitions && !input.loop; ++task) sources_[{input.topic, Partition(task)}];
   }
   scene_.log.CreateTopic("out", kWorldOutputPartitions);
   scene_.log.CreateTopic("g-dead-letter", options.partitions);
@@ -74,7 +86,8 @@ ScriptedWorld::ScriptedWorld(const WorldOptions& options) : options_(options) {
   for (int i = 0; i < options.records; ++i) {
     Input input;
     const auto task = static_cast<int32_t>(scene_.Pick(static_cast<size_t>(options.partitions)));
-    input.side = static_cast<int>(scene_.Pick(scene_.options.spec.inputs.size()));
+    input.side = static_cast<int>(scene_.Pick(static_cast<size_t>(options.inputs)));
+    input.loops = options.loop;
     const size_t side = static_cast<size_t>(input.side);
     auto& records = sources_[{scene_.options.spec.inputs[side].topic, Partition(task)}].records;
     input.id = task * kIdsPerTask + input.side * (kIdsPerTask / 2) + static_cast<int64_t>(records.size());
@@ -83,7 +96,7 @@ ScriptedWorld::ScriptedWorld(const WorldOptions& options) : options_(options) {
     if (options.bad_records && options.on_failure != spec::FailureAction::kStop) {
       if (dice == 3) input.fate = Fate::kFails;
       if (dice == 4) input.fate = Fate::kCrashes;
-      if (dice == 5) input.fate = Fate::kOverLimit;
+      if (dice == 5 && !options.gather) input.fate = Fate::kOverLimit;  // nobody would be charged
     }
     std::optional<std::string> key;
     if (scene_.Pick(20) != 0) {
@@ -266,10 +279,13 @@ bool ScriptedWorld::Finished() const {
   if (!draining_) {
     if (rebalancing_) return false;
     if (options_.timed && !self->TimeIsUp()) return false;
-    for (const auto& [partition, source] : sources_) {  // R8: control records at the end included
-      const auto committed = scene_.log.Committed(partition);
-      const Offset end = scene_.log.EndOffset(partition, log::Isolation::kReadUncommitted);
-      if (committed ? committed->next != end : end != Offset(0)) return false;
+    for (const spec::InputSpec& input : scene_.options.spec.inputs) {
+      for (int task = 0; task < options_.partitions; ++task) {  // R8: control records at the end included
+        const TopicPartition partition{input.topic, Partition(task)};
+        const auto committed = scene_.log.Committed(partition);
+        const Offset end = scene_.log.EndOffset(partition, log::Isolation::kReadUncommitted);
+        if (committed ? committed->next != end : end != Offset(0)) return false;
+      }
     }
     for (const auto& [task, owner] : owners_) {
       if (!owner || seats_[*owner].leaving) return false;

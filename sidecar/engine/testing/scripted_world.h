@@ -25,7 +25,10 @@ struct WorldOptions {
   int members = 1;
   int partitions = 3;
   int inputs = 1;     // or 2
-  int records = 150;  // over all partitions
+  bool loop = false;  // some records send another one through it; with kExactlyOnce only
+  bool merge_by_time = false;
+  bool gather = false;  // workers keep outputs until FINALIZE
+  int records = 150;    // over all partitions
   int keys = 5;
   bool timed = false;       // windows, sessions and timers; with one input
   bool bad_records = true;  // records that fail, crash, exceed limits; not with kStop, which they would end
@@ -85,6 +88,9 @@ class ScriptedWorld {
   std::string VerifyTime(TaskId task, const TimedModel& model) const;
   std::map<Bytes, Bytes> Replay(TaskId task, size_t store) const;
   Model::Stores Restored(TaskId task, const ScriptedDisk::Contents& disk) const;
+  std::string VerifyLoop();
+  TaskId TaskOfOutput(const log::Record& record) const;
+  std::vector<std::pair<std::optional<std::string>, Input>> InputsOf(TaskId task, const spec::InputSpec& input) const;
   std::string CheckOutputs(TaskId task, const std::map<int64_t, std::string>& expected, std::vector<int64_t>* order);
 
   // The group.
@@ -109,6 +115,7 @@ class ScriptedWorld {
   std::map<TaskId, std::optional<size_t>> owners_;
   std::map<TaskId, size_t> planned_;
   std::map<TopicPartition, Source> sources_;
+  std::map<int64_t, int> looped_;  // what the model sent through the loop, by id
   uint64_t steps_ = 0;
   Totals totals_;
   bool draining_ = false, time_is_up_ = false;
