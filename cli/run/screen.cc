@@ -100,8 +100,7 @@ std::string FirstScreen(const std::string& data, const std::string& kafka, const
               "\n");
     if (!spec.outputs.empty() && !spec.outputs.front().loop)
       StrAppend(&screen, "  millstream consume ", spec.outputs.front().topic, " --follow", data_option, "\n");
-    const bool key_value =
-        spec.ManifestStores() == 0 || spec.stores.front().type == spec::StoreType::kKeyValue;
+    const bool key_value = spec.ManifestStores() == 0 || spec.stores.front().type == spec::StoreType::kKeyValue;
     if (spec.readables() > 0 && key_value) {
       StrAppend(&screen, "  millstream state get ", spec.ReadableName(0), " alice",
                 processors.size() > 1 ? StrCat(" --processor ", spec.name) : std::string(), data_option, "\n");

@@ -104,7 +104,9 @@ class StateFiller {
   int64_t used() const { return used_; }
 
  private:
-  bool Windowed(store::StoreIndex store) const { return store < how_.plan->manifest_stores && (how_.plan->windowed >> store & 1) != 0; }
+  bool Windowed(store::StoreIndex store) const {
+    return store < how_.plan->manifest_stores && (how_.plan->windowed >> store & 1) != 0;
+  }
 
   protocol::Batch::StoreState FillRows(store::StoreIndex store) {
     protocol::Batch::StoreState state;

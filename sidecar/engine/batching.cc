@@ -40,7 +40,7 @@ bool EngineImpl::MayTake(const Task& task) const {
 // nothing at all was heard of it for so long (a partition that cannot be read).
 absl::Duration EngineImpl::IdleAt(const Task& task, uint32_t input) const {
   const TaskInput& of = task.inputs[input];
-  return (of.at_end ? of.last_record : of.heard) + spec_.inputs[input].idle_after;
+  return (of.at_end ? of.last_arrival : of.heard) + spec_.inputs[input].idle_after;
 }
 
 // Cuts the next batch and asks for its state: at once if none is out, else only when it will be a full one.

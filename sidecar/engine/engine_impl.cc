@@ -166,8 +166,8 @@ void EngineImpl::Account(Task& task) {
   const bool works = task.phase == Task::Phase::kRunning || task.phase == Task::Phase::kStopped;
   const bool claiming = task.prepared && task.prepared->claimed;
   const bool looks = task.time && task.time->looking;
-  const bool sendable = task.phase == Task::Phase::kRunning && (task.prepared || MayTake(task) || looks) &&
-                        !claiming && !paused_ && now_ >= task.wait_until && workers_.usable() > 0;
+  const bool sendable = task.phase == Task::Phase::kRunning && (task.prepared || MayTake(task) || looks) && !claiming &&
+                        !paused_ && now_ >= task.wait_until && workers_.usable() > 0;
   const bool busy = works && (task.in_flight || (sendable && !pipeline_.recovering()));
   busy_tasks_ += static_cast<int>(busy) - static_cast<int>(task.busy);
   task.busy = busy;

@@ -60,9 +60,9 @@ std::optional<ProtocolFault> CheckHookEffects(const EngineOptions& options, cons
     return !of_store.second.empty() && options.spec.stores[of_store.first].type != spec::StoreType::kKeyValue;
   });
   if (!windows && result.timers.empty()) return std::nullopt;
-  return ProtocolFault{protocol::kBadFrame, StrCat("RESULT of hook ", result.seq, " ",
-                                                   windows ? "writes to windows" : "sets timers",
-                                                   ", which only the handling of a record can")};
+  return ProtocolFault{protocol::kBadFrame,
+                       StrCat("RESULT of hook ", result.seq, " ", windows ? "writes to windows" : "sets timers",
+                              ", which only the handling of a record can")};
 }
 
 }  // namespace

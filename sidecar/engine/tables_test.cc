@@ -96,6 +96,35 @@ TEST(TablesTest, WritingToATableEndsTheConnection) {
   EXPECT_EQ(engine.Take<DropWorker>().code, protocol::kUnknownStore);
 }
 
+// The store that keeps timers has no id: those of joins and lookups follow the manifest's stores.
+TEST(TablesTest, IdsBesideTheInternalStore) {
+  EngineOptions options = WithTables();
+  options.spec.timers = true;
+  spec::StoreSpec& internal = options.spec.stores.emplace_back();
+  internal.name = "timers";
+  internal.internal = true;
+  EngineDriver engine(options);
+  engine.Start();
+  const ReadKeys clock = engine.Take<ReadKeys>();
+  EXPECT_EQ(clock.store, 2);
+  engine.Do(KeysRead{clock.read, absl::OkStatus(), {std::nullopt}});
+  while (engine.Has<ScanRange>()) engine.Do(RangeScanned{engine.Take<ScanRange>().read, absl::OkStatus(), {}});
+  engine.Records(0, 0, 1);
+  const ReadKeys totals = engine.Take<ReadKeys>(), people = engine.Take<ReadKeys>();
+  EXPECT_EQ(totals.store, 0);
+  EXPECT_EQ(people.store, 3);
+  engine.Do(KeysRead{people.read, absl::OkStatus(), {"Anna"}});
+  engine.Do(KeysRead{totals.read, absl::OkStatus(), {"7"}});
+  const SentBatch batch = engine.NeedBatch();
+  EXPECT_THAT(batch.state, ElementsAre(ElementsAre("7"), ElementsAre("Anna")));
+  engine.Say(1, protocol::EncodeFrame(
+                    protocol::Get{.seq = batch.seq, .rid = 5, .store = kRates, .keys = {"usd"}, .new_ops = {}}));
+  EXPECT_EQ(engine.Take<ReadKeys>().store, 4);
+  engine.Say(
+      1, protocol::EncodeFrame(protocol::Get{.seq = batch.seq, .rid = 6, .store = 4, .keys = {"a"}, .new_ops = {}}));
+  EXPECT_EQ(engine.Take<DropWorker>().code, protocol::kUnknownStore);
+}
+
 TEST(TablesTest, CommittedStateOfAJoinIsAnswered) {
   EngineDriver engine(WithTables());
   engine.Start();

@@ -32,7 +32,7 @@ struct TaskInput {
   bool paused = false;
   // mergeBy Timestamp: when a record of it came last, when anything was heard of it last, whether it is read to its
   // end.
-  absl::Duration last_record = -absl::InfiniteDuration(), heard = -absl::InfiniteDuration();
+  absl::Duration last_arrival = -absl::InfiniteDuration(), heard = -absl::InfiniteDuration();
   bool at_end = false;
   // Records before these may have crashed a worker: sent with the trace flag / one at a time.
   Offset trace_until = kNoOffset, single_until = kNoOffset;

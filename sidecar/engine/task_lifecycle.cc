@@ -117,7 +117,7 @@ void EngineImpl::On(RecordsRead event) {
   Mark(*task);
   if (event.records.empty()) return;
   input.at_end = false;
-  input.last_record = now_;
+  input.last_record = input.last_arrival = now_;
   task->queue.Append(event.input, std::move(event.records), std::exchange(input.queued, event.next), event.next);
 }
 

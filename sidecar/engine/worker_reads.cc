@@ -154,7 +154,8 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Scan& scan) {
   if (!fault) fault = CheckOps(options_, scan.new_ops);
   if (fault) return DropFaulty(worker, fault->code, fault->message);
   KeepScratch(*task, scan.new_ops);
-  store::ScanRequest request = RequestOf(scan, static_cast<store::StoreIndex>(spec_.ReadableOf(scan.store)), options_.frame_cap);
+  store::ScanRequest request =
+      RequestOf(scan, static_cast<store::StoreIndex>(spec_.ReadableOf(scan.store)), options_.frame_cap);
   const ReadId id = StartRead(*task, ScanRead{worker.id, scan.seq, scan.rid, request, task->overlays.TakePin()});
   Do(ScanRange{id, task->id, std::move(request)});
 }
