@@ -115,6 +115,22 @@ void CheckAtMostOnce(Document& document) {
       "not supported yet: AtMostOnce with windows, sessions or timers; use ExactlyOnce or AtLeastOnce");
 }
 
+void CheckPartitions(Document& document) {
+  const Value* spec = document.spec();
+  const Value* chosen = spec == nullptr ? nullptr : spec->Find("partitions");
+  if (chosen == nullptr) return;
+  const std::string path = Child(document.SpecPath(), "partitions");
+  if (spec->Find("loop") != nullptr) {
+    document.findings.Error(Judge::kCode, chosen->at, path,
+                            "a record sent to the loop goes where its key says, which may be a partition that nobody "
+                            "reads: choose partitions, or use the loop");
+  }
+  if (ItemsIn(spec, "inputs").empty() && ItemsIn(spec, "joins").empty()) {
+    document.findings.Error(Judge::kCode, chosen->at, path,
+                            "there is nothing to choose from: lookups are whole in every process; leave it out");
+  }
+}
+
 // Only where nothing is wrong: beside errors, warnings and notes are noise.
 void Warn(Document& document) {
   const Value* spec = document.spec();
@@ -165,6 +181,7 @@ void CheckCodeRules(Document& document) {
   CheckEnvironment(document);
   CheckWindowCount(document);
   CheckAtMostOnce(document);
+  CheckPartitions(document);
   if (document.findings.HasErrors()) return;
   Warn(document);
   Inform(document);

@@ -70,8 +70,10 @@ class KafkaBackend : public Backend {
             }};
   }
   TaskOwners::MembersFn MembersOf(const spec::StreamProcessorSpec& spec) override {
+    if (spec.is_view() && spec.joins.empty()) return nullptr;  // lookups are whole everywhere
     return [log = log_.get(), group = spec.group,
-            input = spec.inputs.front().topic]() -> absl::StatusOr<std::vector<TaskOwners::Member>> {
+            input = spec.is_view() ? spec.joins.front().topic
+                                   : spec.inputs.front().topic]() -> absl::StatusOr<std::vector<TaskOwners::Member>> {
       MS_ASSIGN_OR_RETURN(const std::vector<kafka::KafkaLog::Member> members, log->GroupMembers(group));
       std::vector<TaskOwners::Member> result;
       for (const kafka::KafkaLog::Member& member : members) result.push_back(MemberFrom(member, input));

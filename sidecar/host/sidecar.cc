@@ -184,11 +184,12 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
     watch_.emplace(watch, &state_options_.log->admin(), clock_,
                    [this](const absl::Status& cause) { StopTasks(cause); });
     if (options_.topics.tasks == 0) return absl::OkStatus();  // lookups alone: there is nothing to share out
-    if (!options_.shared || options_.spec.is_view()) return membership_->Join();
+    if (!options_.shared) return membership_->Join();
     state_.Look();
     joiner_.emplace(
         [this]() -> std::optional<absl::Duration> {
           if (!state_.looked()) return absl::ZeroDuration();
+          if (options_.spec.is_view()) return std::nullopt;  // nobody has to be there for it
           return workers_.AloneFor();
         },
         kWorkerPatience, membership_.get(), [this] { abandoned_.EndOwn(); });

@@ -35,7 +35,9 @@ std::vector<group::RestoredPosition> StateOnDisk::Positions() const {
     int64_t sum = 0;
     bool any = false;
     for (const auto& [store, offset] : positions.changelog) {
-      if (options_.spec->stores[store].backend != spec::StoreBackend::kDisk) continue;
+      // Joins come after the stores, and are on disk.
+      const std::vector<spec::StoreSpec>& stores = options_.spec->stores;
+      if (store < stores.size() && stores[store].backend != spec::StoreBackend::kDisk) continue;
       sum += offset.value();
       any = true;
     }

@@ -28,13 +28,17 @@ std::map<std::string, std::string> StampIn(const std::string& metadata) {
   return stamp;
 }
 
+bool IsRead(const KnownTopic& known) {
+  return known.role == KnownTopic::Role::kInput || known.role == KnownTopic::Role::kLoop;
+}
+
 absl::Status Recreated(const std::string& group, const KnownTopic& known, const std::string& before,
                        const TopicPartition& of, Offset next) {
-  const bool input = known.role == KnownTopic::Role::kInput;
+  const bool input = IsRead(known);
+  const char* const what = known.role == KnownTopic::Role::kLoop ? "loop" : input ? "input" : "changelog";
   return absl::FailedPreconditionError(
-      StrCat("TopicRecreated: ", input ? "input" : "changelog", " topic ", known.topic,
-             " was deleted and made anew since group ", group, " committed ", next.value(), " of ", of.ToString(),
-             " (id ", known.id, " now, ", before, " then): ",
+      StrCat("TopicRecreated: ", what, " topic ", known.topic, " was deleted and made anew since group ", group,
+             " committed ", next.value(), " of ", of.ToString(), " (id ", known.id, " now, ", before, " then): ",
              input ? "offsets are of the old topic, going on would skip or repeat records. "
                    : "the state that belongs to the offsets is gone, going on would count from nothing in the middle. ",
              kWayOut));
@@ -45,7 +49,8 @@ absl::Status Recreated(const std::string& group, const KnownTopic& known, const 
 std::string TopicStampOf(const PreparedTopics& topics) {
   Json stamp = Json::object();
   size_t bytes = 0;
-  for (const KnownTopic::Role role : {KnownTopic::Role::kInput, KnownTopic::Role::kChangelog}) {
+  for (const KnownTopic::Role role :
+       {KnownTopic::Role::kInput, KnownTopic::Role::kLoop, KnownTopic::Role::kChangelog}) {
     for (const KnownTopic& known : topics.known) {
       if (known.role != role || known.id.empty()) continue;
       bytes += known.topic.size() + known.id.size() + 6;
@@ -64,7 +69,7 @@ absl::Status CheckTopicStamp(const std::string& group, const PreparedTopics& top
     for (const KnownTopic& known : topics.known) {
       // An input's own offset knows best: it may have been set anew, and the others not.
       const TopicPartition own{known.topic, of.partition};
-      if (known.role == KnownTopic::Role::kInput && own != of && committed.contains(own)) continue;
+      if (IsRead(known) && own != of && committed.contains(own)) continue;
       const auto then = stamp.find(known.topic);
       if (then != stamp.end() && !known.id.empty() && then->second != known.id)
         return Recreated(group, known, then->second, of, offset.next);

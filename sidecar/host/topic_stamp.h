@@ -12,10 +12,11 @@
 
 namespace millstream::host {
 
-// Which topics committed offsets, and the state that goes with them, are of: the id of every input and changelog, as a
-// JSON object by topic. It is in the metadata of the offsets (engine.md, R6), so that a topic that was deleted and made
-// anew between two runs is noticed: offsets would be of another topic, or state would be gone. Empty where the log has
-// no ids (Kafka before 2.8). Of very many topics only the first, inputs before changelogs: brokers take 4 KiB.
+// Which topics committed offsets, and the state that goes with them, are of: the id of every input, of the loop and of
+// every changelog, as a JSON object by topic. It is in the metadata of the offsets (engine.md, R6), so that a topic
+// that was deleted and made anew between two runs is noticed: offsets would be of another topic, or state would be
+// gone. Empty where the log has no ids (Kafka before 2.8). Of very many topics only the first, inputs before
+// changelogs: brokers take 4 KiB.
 std::string TopicStampOf(const PreparedTopics& topics);
 
 // Compares what the task's committed offsets say with the topics as they are; `inputs` are the task's partitions.

@@ -38,6 +38,20 @@ TEST(TopicStampTest, NamesInputsAndChangelogs) {
   EXPECT_EQ(TopicStampOf(Topics("", "", "")), "");
 }
 
+TEST(TopicStampTest, TheLoopIsReadAsInputsAre) {
+  PreparedTopics before = Topics("a", "b", "c");
+  before.known.push_back({.role = Role::kLoop, .topic = "g-loop", .id = "l", .partitions = 2});
+  PreparedTopics now = before;
+  now.known.back().id = "l2";
+  const TopicPartition loop{"g-loop", Partition(1)};
+  const Committed committed = {{kOrders, Offset1(before)}, {kReturns, Offset1(before)}, {loop, Offset1(before)}};
+  EXPECT_TRUE(Check(before, committed).ok());
+  EXPECT_THAT(std::string(Check(now, committed).message()), HasSubstr("loop topic g-loop"));
+  // A loop that the manifest has from now on: what was committed before says nothing of it.
+  const Committed without = {{kOrders, Offset1(Topics("a", "b", "c"))}, {kReturns, Offset1(Topics("a", "b", "c"))}};
+  EXPECT_TRUE(CheckTopicStamp("g", before, {kOrders, kReturns, loop}, without).ok());
+}
+
 TEST(TopicStampTest, TheSameTopicsPass) {
   const PreparedTopics topics = Topics("a", "b", "c");
   EXPECT_TRUE(Check(topics, {{kOrders, Offset1(topics)}, {kReturns, Offset1(topics)}}).ok());

@@ -13,8 +13,8 @@ import time
 
 import pytest
 from harness import HERE, Rig, wait_until
+from time_model import GAP, GRACE, SIZE, batch, expected
 
-SIZE, GRACE, GAP, REMIND_AFTER = 1000, 300, 400, 900  # ms; the last as in time_worker.py
 MANIFEST = """\
 apiVersion: millstream.dev/v1alpha1
 kind: StreamProcessor
@@ -72,25 +72,6 @@ class Shop(Rig):
         return found
 
 
-def expected(rows):
-    """What must come out of input rows: closed windows, timers that came back, visits."""
-    stream, windows, timers, visits = {}, {}, [], {}
-    for partition, timestamp, key, n in rows:
-        reached = stream.get(partition)
-        start = timestamp - timestamp % SIZE
-        if reached is None or start + SIZE + GRACE > reached:
-            windows[(partition, key, start)] = windows.get((partition, key, start), 0) + 1
-        timers.append((partition, f"{key}/{n}", timestamp + REMIND_AFTER))
-        touched = [(s, e) for s, e in visits.get(key, {}) if s - GAP <= timestamp <= e + GAP]
-        mine = visits.setdefault(key, {})
-        count = 1 + sum(mine.pop(each) for each in touched)
-        mine[(min([timestamp, *(s for s, _ in touched)]), max([timestamp, *(e for _, e in touched)]))] = count
-        stream[partition] = max(timestamp, reached if reached is not None else timestamp)
-    closed = sorted((k, s, c) for (p, k, s), c in windows.items() if s + SIZE + GRACE <= stream[p])
-    reminded = sorted((k, t) for p, k, t in timers if t <= stream[p])
-    return closed, reminded, {(k, s, e): c for k, of_key in visits.items() for (s, e), c in of_key.items()}
-
-
 def settle(shop, outputs_once=True):
     """Waits for all that must come, then sees that nothing more came."""
     closed, reminded, visits = expected(shop.input())
@@ -101,15 +82,6 @@ def settle(shop, outputs_once=True):
     assert many(shop.closed()) == closed
     assert many(shop.reminded()) == reminded
     return closed, reminded, visits
-
-
-def batch(seed, now, count, keys=6):
-    """Rows around a time that moves on, some of them late or ahead."""
-    rows = []
-    for _ in range(count):
-        now += seed.choice([0, 1, 5, 20])
-        rows.append((f"key-{seed.randrange(keys)}", now - seed.choice([0, 0, 0, 100, 700, 3000])))
-    return rows, now
 
 
 @pytest.fixture

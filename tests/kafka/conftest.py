@@ -46,14 +46,14 @@ def guarded(tmp_path_factory):
 
 @pytest.fixture
 def group(tmp_path):
-    """Makes groups: group((cluster, proxy) or cluster, options...); what still runs at the end of the test is killed."""
+    """Makes groups: group((cluster, proxy) or cluster, options...), of another kind than harness.Group with `kind`; what still runs at the end of the test is killed."""
     made, proxies_used = [], []
 
-    def make(where, **options):
+    def make(where, kind=harness.Group, **options):
         cluster, proxy = where if isinstance(where, tuple) else (where, None)
         if proxy:
             proxies_used.append(proxy)
-        made.append(harness.Group(tmp_path, cluster, proxy, **options))
+        made.append(kind(tmp_path, cluster, proxy, **options))
         return made[-1]
 
     yield make

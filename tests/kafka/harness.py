@@ -81,7 +81,7 @@ class Member:
             env["MILLSTREAM_MUTATION"] = self.group.mutation
         self.log_path = self.group.folder / f"member-{self.number}-{self.starts}.log"
         command = [BIN / "millstream-crashtest", "run", "-f", self.group.manifest, "--kafka", self.group.bootstrap, "--data", self.data,
-                   "--http", f"127.0.0.1:{self.port}", *self.group.flags, *flags, "--", sys.executable, WORKER]
+                   "--http", f"127.0.0.1:{self.port}", *self.group.flags, *flags, "--", sys.executable, self.group.worker]
         with open(self.log_path, "wb") as out:
             self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env)
         return self
@@ -153,11 +153,11 @@ class Member:
         return wait_until(lambda: re.search(pattern, self.log(1 << 30)), lambda: f"{pattern!r} never logged\n{self.log()}", deadline)
 
     def scan(self):
-        """{key: ledger} of the tasks that are here, or None while they are not all open."""
+        """{key: value} of the store's rows that are here, or None while the tasks are not all open."""
         found, cursor = {}, None
         while True:
             query = {"limit": 1000, "key.format": "base64", **({"cursor": cursor} if cursor else {})}
-            status, body = self.http(f"/v1/stores/ledger/range?{urllib.parse.urlencode(query)}")
+            status, body = self.http(f"/v1/stores/{self.group.store}/range?{urllib.parse.urlencode(query)}")
             if status != 200:
                 return None
             for row in body["rows"]:
@@ -170,14 +170,18 @@ class Member:
 
 
 class Group:
-    """A processor (tests/faults/ledger_worker.py) with its topics; close() kills what still runs and says nothing."""
+    """A processor (tests/faults/ledger_worker.py unless told otherwise) with its topics; close() kills what still runs and says nothing."""
+
+    store = "ledger"  # that state() reads
 
     def __init__(self, folder, cluster, proxy=None, *, partitions=4, guarantee="ExactlyOnce", backend="Disk", session_timeout="6s",
-                 transaction_timeout="15s", bootstrap=None, flags=(), kafka="", create=True, mutation="", **topic_settings):
+                 transaction_timeout="15s", bootstrap=None, flags=(), kafka="", create=True, mutation="", worker=WORKER,
+                 **topic_settings):
         self.id = uuid.uuid4().hex[:8]
         self.folder = pathlib.Path(folder) / self.id
         self.folder.mkdir(parents=True)
         self.cluster, self.proxy, self.partitions, self.flags = cluster, proxy, partitions, flags
+        self.worker = worker
         self.mutation = mutation  # the rule of engine.md that its engines leave out
         self.config = cluster.client()  # the harness's own way in
         self.bootstrap = bootstrap or cluster.bootstrap()

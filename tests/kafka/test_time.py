@@ -1,0 +1,96 @@
+"""Windows, sessions and timers on real brokers, under kill -9, against the model of tests/faults/time_model.py."""
+
+import json
+import pathlib
+import struct
+import time
+
+import clients
+import verifier
+from harness import Group, wait_until
+from time_model import GAP, GRACE, SIZE, batch, expected
+
+WORKER = pathlib.Path(__file__).resolve().parents[1] / "faults" / "time_worker.py"
+MANIFEST = """\
+apiVersion: millstream.dev/v1alpha1
+kind: StreamProcessor
+metadata: {{name: {name}}}
+spec:
+  kafka: {{bootstrapServers: "replaced:1"}}
+  inputs: [{{name: clicks, topic: {input}, lateness: 0s}}]
+  timers: {{}}
+  stores:
+  - {{name: counts, type: Window, window: {{size: {size}ms, grace: {grace}ms, emit: Final}}}}
+  - {{name: visits, type: Session, session: {{gap: {gap}ms, grace: 24h, retention: 240h}}}}
+  outputs: [{{name: closed, topic: {output}}}, {{name: reminded, topic: {reminded}}}]
+  membership: {{sessionTimeout: 6s, rebalanceTimeout: 10s}}
+"""
+
+
+class Shop(Group):
+    store = "visits"
+
+    def __init__(self, folder, cluster, proxy=None, **options):
+        super().__init__(folder, cluster, proxy, worker=WORKER, partitions=2, **options)
+        self.reminded_topic = f"reminded-{self.id}"
+        clients.create_topic(self.config, self.reminded_topic, 2)
+        self.reminders = verifier.Tail(self.config, self.reminded_topic)
+        self.manifest.write_text(MANIFEST.format(name=self.name, input=self.input, output=self.output, reminded=self.reminded_topic,
+                                                 size=SIZE, grace=GRACE, gap=GAP))
+
+    def close(self):
+        super().close()
+        self.reminders.close()
+
+    def click(self, rows):
+        for key, timestamp in rows:
+            self.producer.produce(self.input, json.dumps({"n": next(self.numbers)}), key, timestamp=timestamp)
+        assert self.producer.flush(60) == 0
+
+    def expected(self):
+        return expected([(p, t, key.decode(), json.loads(value)["n"]) for p, _, t, key, value, _ in clients.read(self.config, self.input)])
+
+    def closed(self):
+        return sorted((key.decode(), json.loads(value)["start"], json.loads(value)["count"])
+                      for _, _, _, key, value, _ in clients.read(self.config, self.output))
+
+    def reminded(self):
+        return sorted((key.decode(), json.loads(value)["time"]) for _, _, _, key, value, _ in clients.read(self.config, self.reminded_topic))
+
+    def visits(self):
+        found = {}
+        for key, count in self.state().items():
+            start, end = (number - 2**63 for number in struct.unpack(">QQ", key[-16:]))
+            found[(key[:-16].decode(), start, end)] = count
+        return found
+
+    def settle(self):
+        """All that must come does, and nothing more."""
+        closed, reminded, visits = self.expected()
+        counts = lambda: f"{self.tail.count()} of {len(closed)} windows, {self.reminders.count()} of {len(reminded)} timers\n{self.logs()}"
+        wait_until(lambda: self.tail.count() >= len(closed) and self.reminders.count() >= len(reminded), counts)
+        wait_until(lambda: self.visits() == visits, lambda: f"{self.visits()} instead of {visits}")
+        assert (self.closed(), self.reminded()) == (closed, reminded)
+        assert closed and reminded and len(visits) > 1
+
+
+def test_windows_sessions_and_timers_under_kills(group, one, seed):
+    g = group(one, kind=Shop)
+    now = int(time.time() * 1000) - 86_400_000
+    first = g.member(mode="slow")
+    for point in ("after-reply:2", "after-flush:3", "commit-done-not-applied:2"):
+        if not first.process:
+            first.start(mode="slow", crash_at=point)
+        rows, now = batch(seed, now, 200)
+        g.click(rows)
+        done = g.tail.count()
+        wait_until(lambda: g.tail.count() > done or not first.alive(), g.logs)
+        first.kill()
+    # Another machine: all that is known of time comes from the topics, and late is what was late before.
+    g.member()
+    rows, now = batch(seed, now, 300)
+    g.click(rows)
+    g.settle()
+    rows, now = batch(seed, now + 10_000, 20)
+    g.click(rows)
+    g.settle()
