@@ -310,6 +310,37 @@ def test_what_is_gathered_goes_out_at_finalize(is_async):
     assert app.told == [("begin", 7, {}), ("committed", 7)] * 2
 
 
+@pytest.mark.parametrize("forbidden, match", [
+    (lambda ctx: ctx.timers.set("t", at=5, key="k"), "hooks cannot set timers"),
+    (lambda ctx: ctx.timers.cancel("t", key="k"), "hooks cannot set timers"),
+    (lambda ctx: ctx.window("w", 0), "hooks have no windows"),
+])
+def test_a_hook_has_no_time(forbidden, match, tmp_path):
+    app = millstream.App()
+
+    @app.on("in")
+    def handle(ctx, record):
+        pass
+
+    @app.finalize
+    def flush(ctx):
+        forbidden(ctx)
+
+    manifest = tmp_path / "processor.yaml"
+    manifest.write_text("""
+apiVersion: millstream.dev/v1alpha1
+kind: StreamProcessor
+metadata: {name: p}
+spec:
+  inputs: [{topic: in}]
+  timers: {}
+  stores: [{name: w, type: Window, window: {size: 1m}}]
+""")
+    kit = TestKit(app, manifest=manifest)
+    with pytest.raises(millstream.OutputError, match=match):
+        kit.feed("in", 1, key="k")
+
+
 def test_a_hook_that_fails_and_one_too_many():
     app = millstream.App()
 

@@ -180,6 +180,8 @@ class BaseContext:
 
     def _windowed(self, store: str, kind: str) -> Any:
         """The cells of a store of that type."""
+        if self._batch.hook is not None and kind != "KeyValue":
+            raise OutputError(f"store {store!r}: hooks have no windows or sessions, they belong to the time of a record; use a handler")
         cells = self._batch.cells_by_name.get(store)
         if cells is None:
             self._undeclared("store", store, self._batch.cells_by_name)

@@ -241,6 +241,8 @@ class Timers:
 
     def _stage(self, name: str, clock: str, key: Any, time: Optional[int]) -> None:
         ctx = self._ctx
+        if ctx._batch.hook is not None:
+            raise OutputError(f"timer {name!r}: hooks cannot set timers, they belong to the time of a record; do it in a handler")
         if not ctx._batch.schema.timers:
             raise OutputError(f"timer {name!r}: the manifest has no timers; add timers: {{}} under spec")
         number = _CLOCKS.get(clock)
