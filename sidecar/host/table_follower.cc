@@ -100,7 +100,7 @@ void TableFollower::Follow(TaskId task, const store::Positions& positions) {
     source.life = life;
     source.position = Offset(0);
     if (restored != positions.changelog.end()) source.position = restored->second;
-    commands_.push_back(Begin{from, source});
+    commands_.emplace_back(Begin{from, source});
   }
   reader_->Wake();
 }
@@ -108,7 +108,7 @@ void TableFollower::Follow(TaskId task, const store::Positions& positions) {
 void TableFollower::Forget(TaskId task) {
   absl::MutexLock lock(&mutex_);
   followed_.erase(task);
-  commands_.push_back(End{task});
+  commands_.emplace_back(End{task});
   reader_->Wake();
 }
 
@@ -271,7 +271,7 @@ void TableFollower::ApplyJoin(const TopicPartition& from, const Source& source, 
   if (!Lives(source.task, source.life)) return;
   applier_->Apply(std::move(apply), [this, from, life = source.life, next](const absl::Status& status) {
     absl::MutexLock applied_lock(&mutex_);
-    commands_.push_back(Applied{from, life, status, next});
+    commands_.emplace_back(Applied{from, life, status, next});
     reader_->Wake();
   });
 }
