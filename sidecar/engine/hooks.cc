@@ -59,7 +59,7 @@ void EngineImpl::SendHook(Task& task, Worker& worker, Batch::Hook hook) {
 
 void EngineImpl::OnHookResult(Task& task, Batch& batch, const protocol::Result& result) {
   const char* const name = batch.hook == Batch::Hook::kBegin ? "BEGIN" : "FINALIZE";
-  absl::Status status = CheckLimits(options_, router_, result, clock_->WallMillis());
+  absl::Status status = CheckLimits(options_, router_, batch, result, clock_->WallMillis());
   if (result.failure) status = absl::UnknownError(StrCat(result.failure->error, ": ", result.failure->message));
   if (!status.ok()) {
     status = Annotate(status, StrCat("task ", task.id.value(), ": ", name, " failed"));
