@@ -17,7 +17,7 @@ namespace {
 constexpr absl::Duration kFolderPatience = absl::Seconds(5);
 
 // Between attempts to begin on a Kafka.
-constexpr absl::Duration kFirstPause = absl::Milliseconds(200), kLongestPause = absl::Seconds(3);
+constexpr absl::Duration kFirstRetry = absl::Milliseconds(200), kLongestRetry = absl::Seconds(3);
 
 // Without anybody changing the manifest.
 bool MayPass(const absl::Status& status) {
@@ -116,7 +116,7 @@ const std::string& LocalStack::MemberName(const LocalStackOptions& options) cons
 
 absl::Status LocalStack::PrepareWithPatience(const LocalStackOptions& options) {
   std::string told;
-  absl::Duration pause = kFirstPause;
+  absl::Duration pause = kFirstRetry;
   while (true) {
     const absl::Status prepared = PrepareProcessors(options);
     if (prepared.ok() || options.clusters.empty() || !MayPass(prepared)) return prepared;
@@ -130,7 +130,7 @@ absl::Status LocalStack::PrepareWithPatience(const LocalStackOptions& options) {
       if (options.interrupted && options.interrupted()) return prepared;
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
-    pause = std::min(2 * pause, kLongestPause);
+    pause = std::min(2 * pause, kLongestRetry);
   }
 }
 
