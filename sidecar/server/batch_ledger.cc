@@ -7,6 +7,8 @@ using protocol::Kind;
 void BatchLedger::Sent(const protocol::FrameHead& head) {
   switch (head.kind) {
     case Kind::kBatch:
+    case Kind::kBegin:
+    case Kind::kFinalize:
       batches_.try_emplace(head.number);
       break;
     case Kind::kCancel:

@@ -11,7 +11,8 @@
 
 namespace millstream::server {
 
-// Which batches one session was sent and has not ended: what a worker may talk about at all, and how much. Replies of
+// Which batches one session was sent and has not ended, hooks (BEGIN, FINALIZE) among them: what a worker may talk about
+// at all, and how much. Replies of
 // an old session, of another worker's batch, or twice for one batch are wrong frames. Not thread-safe.
 class BatchLedger {
  public:

@@ -80,8 +80,7 @@ void Connection::NoteSent(std::string_view frame, absl::Duration now) {
   if (!head.has_value()) return;
   ledger_.Sent(*head);
   if (head->kind == protocol::Kind::kGoodbye) goodbye_ = true;
-  if (head->kind == protocol::Kind::kBatch)
-    pinged_at_ = absl::InfiniteDuration();  // the batch's deadline holds instead
+  if (ledger_.Busy()) pinged_at_ = absl::InfiniteDuration();  // the batch's deadline holds instead
   // The worker may be deep in what was cancelled, and cannot answer before it is out of it.
   if (head->kind == protocol::Kind::kCancel) patient_until_ = now + batch_deadline_;
 }

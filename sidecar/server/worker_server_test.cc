@@ -396,6 +396,23 @@ TEST_F(WorkerServerTest, ResultForABatchNeverSent) {
   EXPECT_EQ(events_.messages(), 0u);
 }
 
+TEST_F(WorkerServerTest, HooksAreAnsweredAsBatchesAre) {
+  Start();
+  auto [worker, id] = Join();
+  ASSERT_EQ(server_->Send(id, EncodeFrame(protocol::BeginTransaction{5, TaskId(0)})), absl::OkStatus());
+  ASSERT_EQ(server_->Send(id, EncodeFrame(protocol::FinalizeTransaction{6, TaskId(0)})), absl::OkStatus());
+  ASSERT_TRUE(std::holds_alternative<protocol::BeginTransaction>(*worker.Receive()));
+  ASSERT_TRUE(std::holds_alternative<protocol::FinalizeTransaction>(*worker.Receive()));
+  protocol::Get get;
+  get.seq = 6;
+  get.keys = {"a"};
+  ASSERT_TRUE(worker.Send(get));
+  ASSERT_TRUE(worker.Send(ResultOf(5)));
+  ASSERT_TRUE(worker.Send(ResultOf(6)));
+  events_.WaitMessages(3);
+  EXPECT_EQ(server_->connected_workers(), 1);
+}
+
 TEST_F(WorkerServerTest, ResultsOfAnOldSessionAreRefused) {
   Start();
   auto [first, first_id] = Join();
