@@ -13,7 +13,7 @@ import msgpack
 
 KINDS = {
     "HELLO": 1, "WELCOME": 2, "OPEN": 3, "CLOSE": 4, "BATCH": 5, "RESULT": 6, "CANCEL": 7, "GET": 8, "VALUES": 9, "SCAN": 10,
-    "ROWS": 11, "EXTEND": 12, "PING": 20, "PONG": 21, "ERROR": 22, "GOODBYE": 23,
+    "ROWS": 11, "EXTEND": 12, "BEGIN": 13, "FINALIZE": 14, "COMMITTED": 15, "PING": 20, "PONG": 21, "ERROR": 22, "GOODBYE": 23,
 }
 HERE = pathlib.Path(__file__).parent
 names = set()
@@ -103,6 +103,10 @@ def fields_of(kind, m):
             [[[raw(t["key"]), t["clock"], t["name"], t["time"]] for t in m["timers"]]] if "timers" in m else [])
     if kind == "CANCEL":
         return [m["seq"]]
+    if kind in ("BEGIN", "FINALIZE"):
+        return [m["seq"], m["task"]]
+    if kind == "COMMITTED":
+        return [m["tasks"]]
     if kind == "GET":
         return trimmed([m["seq"], m["rid"], m["store"], [raw(key) for key in m["keys"]], ops(m["newOps"], True)], 4)
     if kind == "VALUES":
@@ -300,6 +304,14 @@ def time_frames():
            {**RESULT, "ops": {"0": [{"key": {"hex": "6b" + "0000018bcfe56800"}, "value": "8"}]}})
 
 
+def hook_frames():
+    """The same: for SDKs that have hooks on transactions."""
+    golden("hooks/begin", "a transaction begins", "BEGIN", {"seq": 12, "task": 3})
+    golden("hooks/finalize", "and is about to be closed", "FINALIZE", {"seq": 4294967296, "task": 0})
+    golden("hooks/committed", "of two tasks, up to these batches", "COMMITTED", {"tasks": [[0, 12], [3, 4294967296]]})
+    golden("hooks/committed-nothing", "no task", "COMMITTED", {"tasks": []})
+
+
 def variants():
     pack = lambda value: msgpack.packb(value, use_bin_type=True)
     variant("variant-str-keys", "keys and values written as str instead of bin", "RESULT",
@@ -389,6 +401,7 @@ if __name__ == "__main__":
         old.unlink()
     good_frames()
     time_frames()
+    hook_frames()
     variants()
     refused_frames()
     print(f"{len(names)} frames", file=sys.stderr)
