@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import random
 import subprocess
 
 import clients
@@ -85,7 +84,7 @@ def command(member, *arguments):
 
 def test_orders_go_through_the_loop_once_whoever_is_killed(group, one, seed):
     g = group(one, kind=Flow)
-    g.order(400, seed)
+    g.order(200, seed)
     first = g.member(mode="slow")
     for point in ("after-first-append:2", "after-offsets-sent:3", "half-applied-flush:2"):
         if not first.process:
@@ -107,10 +106,8 @@ def test_orders_go_through_the_loop_once_whoever_is_killed(group, one, seed):
     command(second, "tasks", "pause")
     second.wait_condition("Paused")
     before = g.tail.count()
-    g.order(50, random.Random(1))
-    lag = lambda: sum(row["lag"] for row in json.loads(command(second, "tasks", "list", "-o", "json")))
-    wait_until(lambda: lag() >= 50, lambda: f"lag {lag()}\n{g.logs()}")
-    assert g.tail.count() == before and g.state()
+    g.order(50, seed)
+    assert len(g.state()) == len(PEOPLE) and g.tail.count() == before
     command(second, "tasks", "resume")
     g.wait_outputs()
     g.check()
