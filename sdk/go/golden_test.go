@@ -35,11 +35,12 @@ func goldenFrames(t *testing.T) map[string]goldenFrame {
 	t.Helper()
 	plain, _ := filepath.Glob("../../tests/conformance/frames/*.json")
 	timed, _ := filepath.Glob("../../tests/conformance/frames/time/*.json")
-	if len(plain) == 0 || len(timed) == 0 {
+	hooked, _ := filepath.Glob("../../tests/conformance/frames/hooks/*.json")
+	if len(plain) == 0 || len(timed) == 0 || len(hooked) == 0 {
 		t.Fatal("no golden frames")
 	}
 	frames := map[string]goldenFrame{}
-	for _, path := range append(plain, timed...) {
+	for _, path := range slices.Concat(plain, timed, hooked) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -54,6 +55,8 @@ func goldenFrames(t *testing.T) map[string]goldenFrame {
 		name := strings.TrimSuffix(filepath.Base(path), ".json")
 		if frame.Time {
 			name = "time/" + name
+		} else if slices.Contains(hooked, path) {
+			name = "hooks/" + name
 		}
 		frames[name] = frame
 	}
@@ -70,6 +73,9 @@ func goldenSchema(withTime bool) *schema {
 		}
 		return ports
 	}
+	app.OnBegin(func(*Context) error { return nil })
+	app.OnFinalize(func(*Context) error { return nil })
+	app.OnCommitted(func(int32) {})
 	for _, port := range ports("i") {
 		On(app, port.name, Bytes, Bytes, func(*Context, Record[[]byte, []byte]) error { return nil })
 	}
@@ -80,7 +86,7 @@ func goldenSchema(withTime bool) *schema {
 		OnClose(app, NewWindowStore("s0", Bytes, Bytes), func(*Context, Closed[[]byte, []byte]) error { return nil })
 	}
 	s, err := newSchema(welcome{version: 1, inputs: ports("i"), outputs: ports("o"), stores: stores, timers: withTime,
-		frameCap: defaultFrameCap}, app)
+		capabilities: app.hooks.capabilities(), frameCap: defaultFrameCap}, app)
 	if err != nil {
 		panic(err)
 	}
@@ -265,7 +271,8 @@ func TestGoldenFramesThatAreReceived(t *testing.T) {
 					t.Errorf("%s: %+v", name, w.stores[i])
 				}
 			}
-		case "ERROR", "GOODBYE", "PING", "PONG", "OPEN", "CLOSE", "CANCEL", "VALUES", "ROWS":
+		case "ERROR", "GOODBYE", "PING", "PONG", "OPEN", "CLOSE", "CANCEL", "VALUES", "ROWS",
+			"BEGIN", "FINALIZE", "COMMITTED":
 			var protocol *ProtocolError
 			if err := goldenSession(nil, frame.Time).dispatch(payload); errors.As(err, &protocol) {
 				t.Error(name, err)
