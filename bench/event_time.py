@@ -110,7 +110,8 @@ class Bench:
                     run.stop()
         done = last[1] - first[1]
         return {"records/s": done / (last[0] - first[0]), "sidecar us/record": 1e6 * (last[2] - first[2]) / done,
-                "worker us/record": 1e6 * (last[3] - first[3]) / done}
+                "worker us/record": 1e6 * (last[3] - first[3]) / done,
+                **{f"{part} us": 1e6 * (last[4][part] - first[4][part]) / done for part in ("own", "disk", "log")}}
 
     def windows(self):
         cases = {"plain": (worker("--output=counted"), counting.MANIFEST), "windowed, 1 min": (worker("--output=counted", "--state=window"), WINDOWED)}
