@@ -1,4 +1,5 @@
 """One function per rule: takes a Tree, yields Findings. RULES at the end is the list that tidy.py runs."""
+import os
 import re
 import subprocess
 import sys
@@ -242,6 +243,20 @@ def links(tree):
                     yield Finding(file.path, number, f"the link to {target} leads nowhere")
 
 
+NAMED = re.compile(r"\[`([^`]+)`\]\(([^)\s#]+)\)")
+
+
+def named_tests(tree):
+    """Tests that docs/reference/features.md names are in the files it links to."""
+    page = tree.by_path.get("docs/reference/features.md")
+    for number, line in enumerate(page.lines if page else [], 1):
+        for name, target in NAMED.findall(line):
+            path = os.path.normpath(f"{page.folder}/{target}")
+            file = tree.by_path.get(path)
+            if file is not None and name != file.name and not re.search(rf"\b{re.escape(name)}\b", file.text):
+                yield Finding(page.path, number, f"there is no {name} in {path}: name the test that shows it")
+
+
 def protocol_errors(tree):
     """What is made of the table of protocol errors (sidecar/protocol/errors.json) is current."""
     if error_table.SOURCE not in tree.by_path:
@@ -251,4 +266,4 @@ def protocol_errors(tree):
 
 
 RULES = [dependency_direction, include_paths, library_owners, library_leaks, file_size, folder_readme, include_guard, unfinished,
-         disabled_tests, machine_paths, registry_hosts, scripts, compiled, links, protocol_errors]
+         disabled_tests, machine_paths, registry_hosts, scripts, compiled, links, named_tests, protocol_errors]
