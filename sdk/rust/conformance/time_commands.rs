@@ -130,12 +130,13 @@ fn set_timer(ctx: &mut Context, name: &str, time: Option<&str>, rest: &[&str]) -
     let timer = timer(name, rest.first().copied())?;
     let time = time.map(str::parse::<i64>).transpose()?;
     let key = rest.get(1).map(|key| word(key)).transpose()?.flatten();
-    Ok(match (time, key) {
+    match (time, key) {
         (Some(time), None) => timer.set(ctx, time)?,
         (Some(time), Some(key)) => timer.set_key(ctx, &key, time)?,
         (None, None) => timer.cancel(ctx)?,
         (None, Some(key)) => timer.cancel_key(ctx, &key)?,
-    })
+    }
+    Ok(())
 }
 
 fn show_watermark(ctx: &mut Context) -> HandlerResult {
