@@ -119,7 +119,30 @@ export function readBatch(r: Reader, fields: number, shape: Shape): BatchFrame {
   return { seq, task, flags, keys, items, state, watermark };
 }
 
-/** BEGIN or FINALIZE of a task. */
+/** What follows the kind of BEGIN or FINALIZE: seq and task. */
+export function readHook(r: Reader, fields: number): [seq: Int, task: number] {
+  if (fields < 2) throw new ProtocolError(`BEGIN or FINALIZE has ${fields} fields, at least 2 are needed`);
+  const [seq, task] = [r.uint("seq"), r.index("task", MAX_INT32)];
+  r.skip(fields - 2);
+  r.end();
+  return [seq, task];
+}
+
+/** What follows the kind of COMMITTED: tasks, each with the last seq that counts. */
+export function readCommitted(r: Reader, fields: number): [task: number, seq: Int][] {
+  if (fields < 1) throw new ProtocolError("COMMITTED has no list of tasks");
+  const tasks = readAll(r.list("COMMITTED"), (): [number, Int] => {
+    const further = r.fields("committed task", 2) - 2;
+    const [task, seq] = [r.index("task", MAX_INT32), r.uint("seq")];
+    r.skip(further);
+    return [task, seq];
+  });
+  r.skip(fields - 1);
+  r.end();
+  return tasks;
+}
+
+/** BEGIN or FINALIZE of a task, to be run. */
 export function hookBatch(seq: Int, task: number, tables: number): BatchFrame {
   return { seq, task, flags: 0, keys: [], items: [HOOK_ITEM], state: new Array<undefined>(tables).fill(undefined), watermark: undefined };
 }

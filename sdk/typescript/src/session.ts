@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 
 import type { App } from "./app.js";
 import { BatchRun, emptyResult, type Link, type ScanPage } from "./batch.js";
-import { hookBatch, readBatch } from "./batch_frame.js";
+import { hookBatch, readBatch, readCommitted, readHook } from "./batch_frame.js";
 import { findErrorCode } from "./error_codes.js";
 import { BatchVoided, MillstreamError, OutputError, ProtocolError, RefusedError } from "./errors.js";
 import { failureOf } from "./failures.js";
@@ -23,7 +23,6 @@ const HANDSHAKE_MS = 30_000;
 const BEATS_PER_DEADLINE = 4;
 const LONGEST_BEAT_MS = 5000;
 const SHORTEST_BEAT_MS = 20;
-const MAX_TASK = 2 ** 31 - 1;
 
 interface Flight {
   run: BatchRun;
@@ -284,27 +283,16 @@ export class Session implements Link {
   }
 
   private takeHook(r: Reader, kind: number, fields: number, hook: Hook | undefined): void {
-    if (hook === undefined || fields < 2) throw new ProtocolError(`${kindName(kind)} has ${fields} fields, or was not asked for`);
-    const [seq, task] = [r.uint("seq"), r.index("task", MAX_TASK)];
-    r.skip(fields - 2);
-    r.end();
+    if (hook === undefined) throw new ProtocolError(`${kindName(kind)} was not asked for`);
+    const [seq, task] = readHook(r, fields);
     this.take(new BatchRun(this.schema, this, hookBatch(seq, task, this.schema.tables.length), this.gatheredOf(task), hook));
   }
 
   /** Tells the program behind what it is doing for the task; the next batch of the task waits for it. */
   private committed(r: Reader, fields: number): void {
     const { committed } = this.schema.hooks;
-    if (committed === undefined || fields < 1) throw new ProtocolError(`COMMITTED has ${fields} fields, or was not asked for`);
-    const tasks: number[] = [];
-    for (let count = r.list("COMMITTED"); count > 0; --count) {
-      const further = r.fields("committed task", 2) - 2;
-      tasks.push(r.index("task", MAX_TASK));
-      r.uint("seq");
-      r.skip(further);
-    }
-    r.skip(fields - 1);
-    r.end();
-    for (const task of tasks) {
+    if (committed === undefined) throw new ProtocolError("COMMITTED was not asked for");
+    for (const [task] of readCommitted(r, fields)) {
       const told = (this.lastOf.get(task) ?? Promise.resolve()).then(() => committed(task)).catch((error: unknown) => {
         this.logger.error(`the hook for committed transactions of task ${task} failed; it is not called again for this one: ${failureOf(error).message}`);
       }).then(() => {

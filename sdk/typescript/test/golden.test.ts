@@ -4,7 +4,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 
 import { ProtocolError } from "millstream";
-import { CLOSING, RECORD, TIMER, readBatch, type BatchFrame, type Item, type Row, type Shape } from "../src/batch_frame.js";
+import { CLOSING, RECORD, TIMER, readBatch, readCommitted, readHook, type BatchFrame, type Item, type Row, type Shape } from "../src/batch_frame.js";
 import { FrameCutter } from "../src/frames.js";
 import { NOT_PREFETCHED, Reader, type Prefetched } from "../src/msgpack.js";
 import { windowRow } from "../src/row_keys.js";
@@ -27,6 +27,7 @@ const framesOf = (folder: URL): Map<string, Golden> => new Map(readdirSync(folde
   .map((name) => [name.slice(0, -5), parse(readFileSync(new URL(name, folder), "utf8"))]));
 const FRAMES = framesOf(FOLDER);
 const TIME_FRAMES = framesOf(new URL("time/", FOLDER));
+const HOOK_FRAMES = framesOf(new URL("hooks/", FOLDER));
 const keyed = { kind: "KeyValue", final: false } as const;
 const PLAIN: Shape = { inputs: 8, tables: new Array<typeof keyed>(8).fill(keyed), timers: false, windowed: false };
 const TIMED: Shape = { inputs: 1, tables: [{ kind: "Window", final: true }, { kind: "Session", final: false }], timers: true, windowed: true };
@@ -88,7 +89,12 @@ function read(payload: Buffer, shape = PLAIN): unknown {
     r.end();
     return welcome;
   }
-  const known: number[] = [Kind.OPEN, Kind.CLOSE, Kind.CANCEL, Kind.BEGIN, Kind.FINALIZE, Kind.COMMITTED, Kind.VALUES, Kind.ROWS, Kind.PING, Kind.PONG, Kind.ERROR, Kind.GOODBYE];
+  if (kind === Kind.BEGIN || kind === Kind.FINALIZE) {
+    const [seq, task] = readHook(r, fields);
+    return { kind: kind === Kind.BEGIN ? "BEGIN" : "FINALIZE", seq, task };
+  }
+  if (kind === Kind.COMMITTED) return { kind: "COMMITTED", tasks: readCommitted(r, fields) };
+  const known: number[] = [Kind.OPEN, Kind.CLOSE, Kind.CANCEL, Kind.VALUES, Kind.ROWS, Kind.PING, Kind.PONG, Kind.ERROR, Kind.GOODBYE];
   if (!known.includes(kind)) throw new ProtocolError(`unexpected ${kind}`);
   r.skip(fields);
   r.end();
@@ -132,6 +138,15 @@ test("frames about time", () => {
   }
 });
 
+test("frames of hooks", () => {
+  assert.equal(HOOK_FRAMES.size, 4);
+  for (const [name, golden] of HOOK_FRAMES) {
+    const payload = payloadOf(golden);
+    assert.deepEqual(read(payload), golden.message, name);
+    for (let cut = 0; cut < payload.length; ++cut) assert.throws(() => read(payload.subarray(0, cut)), ProtocolError, `${name} at ${cut}`);
+  }
+});
+
 test("frames that are refused", () => {
   let refused = 0;
   for (const [name, golden] of FRAMES) {
@@ -170,7 +185,8 @@ test("frames that are cut anywhere", () => {
 test("frames with a wrong byte are read or refused, nothing else", () => {
   const all = [...FRAMES].map(([name, golden]) => [name, golden, PLAIN] as const);
   const timed = [...TIME_FRAMES].map(([name, golden]) => [name, golden, TIMED] as const);
-  for (const [name, golden, shape] of [...all, ...timed]) {
+  const hooks = [...HOOK_FRAMES].map(([name, golden]) => [name, golden, PLAIN] as const);
+  for (const [name, golden, shape] of [...all, ...timed, ...hooks]) {
     if (golden.message === undefined || golden.direction === "W->S") continue;
     const payload = payloadOf(golden);
     for (let at = 0; at < Math.min(payload.length, 1024); ++at) {
