@@ -13,7 +13,7 @@ use_rust
 use_typescript "$SCRATCH/typescript"
 
 # conform NAME PROFILE COMMAND...: the conformance cases against one worker. Cases for features that its profile says are
-# missing are not counted.
+# missing are not counted. A frame may take a minute: these run beside much else.
 conform() {
   local name=$1 profile=$2
   shift 2
