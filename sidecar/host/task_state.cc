@@ -129,6 +129,7 @@ store::TaskIdentity IdentityOf(const TaskStateOptions& options, TaskId task) {
     definition.name = store.name;
     definition.backend = store.backend == spec::StoreBackend::kDisk ? store::StoreDefinition::Backend::kDisk
                                                                     : store::StoreDefinition::Backend::kMemory;
+    definition.timed = store.ttl.has_value();
     if (store.changelog.enabled) {
       definition.changelog_topic = store.changelog.topic;
       definition.changelog_topic_id = options.topics.changelog_ids[i];

@@ -130,6 +130,7 @@ class FakeChangelog::FakeReader : public log::Reader {
       }
       log::Record record;
       record.offset = Offset(entry.offset);
+      record.timestamp_ms = TimeOf(entry.offset);
       record.key = entry.key;
       record.value = entry.value;
       read.records.push_back(std::move(record));

@@ -20,6 +20,8 @@ namespace millstream::store {
 class FakeChangelog : public log::Log {
  public:
   enum class Transaction { kCommitted, kOpen, kAborted };
+  // The time of the record at that offset.
+  static int64_t TimeOf(int64_t offset) { return 1000 * offset - 500; }
 
   void CreateTopic(const std::string& topic, const std::string& id, int partitions);
   void SetConfig(const std::string& topic, const std::string& name, const std::string& value);

@@ -13,6 +13,7 @@
 #include "common/base/log_line.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "sidecar/store/timed_value.h"
 
 namespace millstream::store {
 namespace {
@@ -33,6 +34,7 @@ struct Changelog {
   TopicPartition from;
   std::string store_name;
   Offset start, end;  // log start; high watermark taken at the beginning
+  bool timed = false;
   int64_t delete_retention_ms = kDefaultDeleteRetentionMs;
   std::optional<Offset> stored;  // where the store stands; nullopt: it is empty
   Offset position;               // read and staged up to here
@@ -166,6 +168,7 @@ absl::StatusOr<Changelog> Restorer::Describe(StoreIndex store) {
   Changelog changelog;
   changelog.store = store;
   changelog.store_name = definition.name;
+  changelog.timed = definition.timed;
   changelog.from = {topic, Partition(identity_.task.value())};
   changelog.delete_retention_ms = DeleteRetentionMs(*info);
   const log::Isolation end = definition.foreign ? log::Isolation::kReadCommitted : log::Isolation::kReadUncommitted;
@@ -264,6 +267,7 @@ absl::Status Restorer::TakeRecords(log::RecordsRead read) {
     staged_bytes_ += bytes;
     changelog.bytes += bytes;
     ++changelog.records;
+    if (record.value && changelog.timed) record.value = TimedValue(record.timestamp_ms, *record.value);
     staged_.push_back({changelog.store, *std::move(record.key), std::move(record.value)});
   }
   Advance(&changelog, read.next);

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "sidecar/store/fake_changelog.h"
 #include "sidecar/store/store_test_util.h"
+#include "sidecar/store/timed_value.h"
 
 namespace millstream::store {
 namespace {
@@ -79,6 +80,31 @@ TEST_F(Restore, ReadsTheWholeChangelog) {
   EXPECT_EQ(progress_.back().position, Offset(7));
   EXPECT_EQ(progress_.back().end, Offset(7));
   EXPECT_EQ(progress_.back().records, 6);
+}
+
+TEST_F(Restore, RowsOfATimedStoreGetTheTimesOfTheirRecords) {
+  log_.Append(topic_, "a", "1");
+  log_.Append(topic_, "b", "2");
+  log_.Append(topic_, "a", "");
+  log_.Append(topic_, "b", std::nullopt);
+  for (const auto backend : {StoreDefinition::Backend::kDisk, StoreDefinition::Backend::kMemory}) {
+    identity_.stores[0].backend = backend;
+    identity_.stores[0].timed = true;
+    Open();
+    ASSERT_TRUE(Run().ok());
+    EXPECT_EQ(Rows(*store_, 0), (RowMap{{"a", TimedValue(FakeChangelog::TimeOf(2), "")}}));
+  }
+}
+
+// What was written without times gets them from the changelog.
+TEST_F(Restore, AStoreThatBecomesTimedIsReadAnew) {
+  log_.Append(topic_, "a", "1");
+  RestoreAndAge(absl::ZeroDuration());
+  identity_.stores[0].timed = true;
+  Open();
+  EXPECT_NE(store_->wiped_reason(), "");
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(Rows(*store_, 0), (RowMap{{"a", TimedValue(FakeChangelog::TimeOf(0), "1")}}));
 }
 
 TEST_F(Restore, EmptyChangelog) {

@@ -19,7 +19,9 @@ bool IsOnDisk(const StoreDefinition& store) { return store.backend == StoreDefin
 Json StoresToJson(const TaskIdentity& identity) {
   Json stores = Json::object();
   for (const StoreDefinition& store : identity.stores) {
-    if (IsOnDisk(store)) stores[store.name] = {{"topic", store.changelog_topic}, {"topicId", store.changelog_topic_id}};
+    if (!IsOnDisk(store)) continue;
+    stores[store.name] = {{"topic", store.changelog_topic}, {"topicId", store.changelog_topic_id}};
+    if (store.timed) stores[store.name]["timed"] = true;
   }
   return stores;
 }
@@ -36,6 +38,12 @@ std::string DifferenceOfStores(const Json& found, const Json& wanted) {
     if (!found[name].is_object() || found[name].value("topic", Json()) != store["topic"]) {
       return StrCat("store '", name, "' had another changelog topic (", Dump(found[name]), ", now ",
                     Quoted(store["topic"]), ")");
+    }
+    const bool was_timed = found[name].value("timed", Json()) == true;
+    if (was_timed != store.contains("timed")) {
+      return StrCat(
+          "rows of store '", name, "' ",
+          was_timed ? "have times, which one without ttl has not" : "have no times, which one with ttl needs");
     }
     return StrCat("the changelog topic ", Quoted(store["topic"]), " of store '", name, "' was created anew (id ",
                   Quoted(found[name].value("topicId", Json())), ", now ", Quoted(store["topicId"]), ")");

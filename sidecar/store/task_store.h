@@ -30,6 +30,8 @@ struct StoreDefinition {
   std::string changelog_topic_id;  // identity of the topic: another id means another topic, and the state is rebuilt
   // The topic is written by others (a join): what is committed there is enough, nothing of this group can be pending.
   bool foreign = false;
+  // Its rows begin with the time of their last write (timed_value.h).
+  bool timed = false;
 };
 
 // Whose state a database holds. Everything in it is in the stamp and compared at open.

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "sidecar/store/positions_on_disk.h"
 #include "sidecar/store/store_test_util.h"
+#include "sidecar/store/timed_value.h"
 
 namespace millstream::store {
 namespace {
@@ -314,7 +315,10 @@ TEST_F(Reopening, StateOfAnotherIdentityIsWipedWithAReason) {
   new_topic.stores[0].changelog_topic_id = "id-2";
   TaskIdentity other_topic = identity_;
   other_topic.stores[0].changelog_topic = "elsewhere";
+  TaskIdentity timed = identity_;
+  timed.stores[0].timed = true;
   const std::vector<std::pair<TaskIdentity, std::string>> cases{
+      {timed, "'totals' have no times, which one with ttl needs"},
       {other_group, "group 'group', not 'other'"},
       {Identity({DiskStore("totals")}, 4), "task 3, not 4"},
       {new_topic, "'group-totals-changelog' of store 'totals' was created anew (id 'id-of-totals', now 'id-2')"},
@@ -336,6 +340,19 @@ TEST_F(Reopening, StateOfAnotherIdentityIsWipedWithAReason) {
     Open(identity);
     EXPECT_EQ(store_->wiped_reason(), "") << "only once";
   }
+}
+
+TEST_F(Reopening, StateWithTimesIsNotTakenForStateWithout) {
+  TaskIdentity timed = identity_;
+  timed.stores[0].timed = true;
+  Open(timed);
+  ASSERT_TRUE(store_->Apply(std::vector{Put(0, "a", TimedValue(7, "1"))}, At(0, 5)).ok());
+  Open(timed);
+  EXPECT_EQ(store_->wiped_reason(), "");
+  Open(identity_);
+  EXPECT_THAT(store_->wiped_reason(), HasSubstr("'totals' have times, which one without ttl has not"));
+  EXPECT_TRUE(store_->positions().changelog.empty());
+  EXPECT_TRUE(Rows(*store_, 0).empty());
 }
 
 TEST_F(Reopening, AFolderIsHeldByOneStoreAtATime) {
