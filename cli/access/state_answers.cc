@@ -202,8 +202,8 @@ class OfflineState : public ProcessorBackend {
     MS_ASSIGN_OR_RETURN(const auto reader, Open(query));
     MS_ASSIGN_OR_RETURN(const store::StoreIndex store, ChooseStore(reader->Stores(), query.store));
     const TaskId task = reader->TaskOf(query.key);
-    MS_ASSIGN_OR_RETURN(const std::shared_ptr<store::TaskStore> state, reader->OpenTask(task));
-    MS_ASSIGN_OR_RETURN(MaybeBytes value, state->Get(store, query.key));
+    MS_ASSIGN_OR_RETURN(const host::OfflineTask state, reader->OpenTask(task));
+    MS_ASSIGN_OR_RETURN(MaybeBytes value, state.Get(store, query.key));
     if (!value.has_value()) return NoSuchKey(query.store);
     return StateRow{.task = task.value(), .key = query.key, .value = *std::move(value)};
   }
@@ -213,8 +213,8 @@ class OfflineState : public ProcessorBackend {
     MS_ASSIGN_OR_RETURN(const store::StoreIndex store, ChooseStore(reader->Stores(), query.store));
     std::vector<StateRow> rows;
     for (int number = 0; number < reader->tasks() && rows.size() < query.limit; ++number) {
-      MS_ASSIGN_OR_RETURN(const std::shared_ptr<store::TaskStore> state, reader->OpenTask(TaskId(number)));
-      const auto read_page = [&](const store::ScanRequest& request) { return state->Scan(request); };
+      MS_ASSIGN_OR_RETURN(const host::OfflineTask state, reader->OpenTask(TaskId(number)));
+      const auto read_page = [&](const store::ScanRequest& request) { return state.Scan(request); };
       MS_RETURN_IF_ERROR(ScanTask(TaskId(number), FirstPage(query, store), query.limit, read_page, &rows));
     }
     return rows;

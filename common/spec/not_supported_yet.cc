@@ -19,7 +19,6 @@ struct Row {
 const std::vector<Row>& Rows() {
   static const std::vector<Row>* const rows = new std::vector<Row>{
       {{"externalStore"}, "", "the external store"},
-      {{"stores", "[]", "ttl"}, "", "a time to live"},
   };
   return *rows;
 }

@@ -107,12 +107,28 @@ void CheckAtMostOnce(Document& document) {
   if (StringIn(spec, "guarantee") != "AtMostOnce") return;
   bool keeps_time = spec->Find("timers") != nullptr;
   for (const Value& store : ItemsIn(spec, "stores")) {
-    keeps_time = keeps_time || store.Find("window") != nullptr || store.Find("session") != nullptr;
+    keeps_time = keeps_time || store.Find("window") != nullptr || store.Find("session") != nullptr ||
+                 store.Find("ttl") != nullptr;
   }
   if (!keeps_time) return;
   document.findings.Error(
       Judge::kCode, spec->Find("guarantee")->at, Child(document.SpecPath(), "guarantee"),
-      "not supported yet: AtMostOnce with windows, sessions or timers; use ExactlyOnce or AtLeastOnce");
+      "not supported yet: AtMostOnce with windows, sessions, timers or ttl; use ExactlyOnce or AtLeastOnce");
+}
+
+// What a row's age is told by after a restore is the time of its changelog record.
+void CheckTtlTimes(Document& document) {
+  const std::span<const Value> stores = ItemsIn(document.spec(), "stores");
+  for (size_t i = 0; i < stores.size(); ++i) {
+    const Value* changelog = stores[i].Find("ttl") == nullptr ? nullptr : stores[i].Find("changelog");
+    const Value* config = changelog == nullptr ? nullptr : changelog->Find("config");
+    const std::optional<std::string_view> type = StringIn(config, "message.timestamp.type");
+    if (!type || *type == "CreateTime") continue;
+    const std::string path = Child(Child(Child(Child(document.SpecPath(), "stores"), i), "changelog"), "config");
+    document.findings.Error(Judge::kCode, config->Find("message.timestamp.type")->at,
+                            Child(path, "message.timestamp.type"),
+                            "the changelog of a store with ttl keeps the records' times: CreateTime, or leave it out");
+  }
 }
 
 void CheckPartitions(Document& document) {
@@ -182,6 +198,7 @@ void CheckCodeRules(Document& document) {
   CheckWindowCount(document);
   CheckAtMostOnce(document);
   CheckPartitions(document);
+  CheckTtlTimes(document);
   if (document.findings.HasErrors()) return;
   Warn(document);
   Inform(document);

@@ -61,15 +61,13 @@ class StateFiller {
     state.store = id;
     state.values.resize(batch_.keys.size(), {protocol::StateValue::What::kNotPrefetched, {}});
     if (batch_.time && !batch_.time->row_index.empty() && Windowed(store)) return FillRows(store);
+    const Expiry expiry = store < how_.expiry.size() ? how_.expiry[store] : Expiry();
     for (const Batch::StoreRead& read : batch_.reads) {
       if (read.store != store) continue;
       for (size_t i = 0; i < read.slots.size(); ++i) {
         protocol::StateValue& value = state.values[read.slots[i]];
-        if (read.values[i]) {
-          value = {protocol::StateValue::What::kValue, *read.values[i]};
-        } else {
-          value.what = protocol::StateValue::What::kAbsent;
-        }
+        const auto found = read.values[i] ? expiry.Visible(*read.values[i]) : std::nullopt;
+        value = found ? protocol::StateValue{protocol::StateValue::What::kValue, *found} : protocol::StateValue{};
       }
     }
     const uint64_t bit = uint64_t{1} << id;
@@ -79,8 +77,9 @@ class StateFiller {
       if ((key.stores & bit) == 0) continue;
       protocol::StateValue& value = state.values[i];
       if (const OverlayValue* found = how_.overlays->Find(store, key.bytes, key.hash)) {
-        value = found->deleted ? protocol::StateValue{}
-                               : protocol::StateValue{protocol::StateValue::What::kValue, found->view()};
+        value = found->deleted || expiry.Hides(found->timestamp_ms)
+                    ? protocol::StateValue{}
+                    : protocol::StateValue{protocol::StateValue::What::kValue, found->view()};
       }
       MS_CHECK(value.what != protocol::StateValue::What::kNotPrefetched);  // neither a layer nor a read knows it
       const int64_t size = static_cast<int64_t>(value.value.size());

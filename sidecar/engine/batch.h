@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "sidecar/engine/bytes_map.h"
 #include "sidecar/engine/event_time.h"
+#include "sidecar/engine/expiry.h"
 #include "sidecar/engine/io.h"
 #include "sidecar/engine/record_queue.h"
 #include "sidecar/engine/task_overlays.h"
@@ -163,8 +164,9 @@ std::optional<std::string_view> RowValue(const TaskOverlays& overlays, const Bat
 struct BatchEncoding {
   const PrefetchPlan* plan;
   const TaskOverlays* overlays;
-  int64_t max_bytes;          // records plus state; values beyond it are left to GET
-  std::vector<int> attempts;  // per item from the first on; missing: 1
+  int64_t max_bytes;           // records plus state; values beyond it are left to GET
+  std::vector<int> attempts;   // per item from the first on; missing: 1
+  std::vector<Expiry> expiry;  // per store from the first on; missing: nothing is hidden
 };
 // The BATCH frame with the values as they are now. Precondition: ready.
 std::string EncodeBatch(const Batch& batch, TaskId task, const BatchEncoding& how, int64_t* state_bytes);

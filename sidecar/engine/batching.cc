@@ -134,6 +134,7 @@ void EngineImpl::Cut(Task& task, Batch* batch) {
       if (failed != nullptr && failed->final) break;
       if (Traced(task, front) != batch->trace || Single(task, front)) break;
       if (batch->frame_bytes + size + static_cast<int64_t>(state) > limit) break;
+      if (expiry_.any() && !SharesStep(*batch, front)) break;
     }
     batch->frame_bytes += size;
     if (HasDue(task)) {
@@ -245,7 +246,9 @@ void EngineImpl::Send(Task& task, Worker& worker) {
   batch.sent = now_;
   batch.deadline = now_ + spec_.batch.deadline;
   BatchEncoding how{
-      &prefetch_, &task.overlays, std::min<int64_t>(spec_.batch.max_bytes, options_.frame_cap / 4 * 3), {}};
+      &prefetch_, &task.overlays, std::min<int64_t>(spec_.batch.max_bytes, options_.frame_cap / 4 * 3), {}, {}};
+  for (store::StoreIndex store = 0; expiry_.any() && store < spec_.ManifestStores(); ++store)
+    how.expiry.push_back(ExpiryFor(task, batch, store));
   if (!task.attempts.empty()) {
     for (const Item& item : batch.items) how.attempts.push_back(task.attempts.Next(item));
   }

@@ -288,6 +288,7 @@ std::optional<absl::Duration> EngineImpl::DueDeadline(const Task& task) const {
     const int64_t wait = SubtractTime(floor, clock_->WallMillis());
     wanted(now_ + (wait <= 0 ? kLongestWallWait : std::min(absl::Milliseconds(wait), kLongestWallWait)));
   }
+  if (!task.time->sweep.reading) wanted(task.time->sweep.next);
   if (task.inputs.size() > 1) {
     for (size_t i = 0; i < task.inputs.size(); ++i) {
       if (!task.time->clock.idle(i)) wanted(task.inputs[i].last_record + spec_.inputs[i].idle_after);

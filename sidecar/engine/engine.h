@@ -38,6 +38,9 @@ struct EngineOptions {
   // kDefaultRecordBytes. Told to workers in WELCOME and checked again before anything is staged.
   std::vector<int64_t> output_max_bytes, store_max_bytes;
   std::vector<TimestampBounds> output_timestamps;  // the same way; missing ones have no bounds
+  // How finely a `ttl` is kept: rows are hidden within one such part of the shortest one after their time, and never
+  // before. More parts make smaller batches where stream time moves fast.
+  int ttl_steps = 100;
   // Timestamps outputs may have.
   int64_t min_timestamp_ms = -(int64_t{1} << 53), max_timestamp_ms = int64_t{1} << 53;
 

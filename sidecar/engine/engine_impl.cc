@@ -54,6 +54,7 @@ EngineImpl::EngineImpl(const EngineOptions& options, const Clock* clock, Metrics
       has_sessions_(std::any_of(options.spec.stores.begin(), options.spec.stores.end(),
                                 [](const spec::StoreSpec& store) { return store.session.has_value(); })),
       internal_store_(static_cast<store::StoreIndex>(options.spec.ManifestStores())),
+      expiry_(options.spec, options.ttl_steps),
       router_(&options_),
       pipeline_(&options_, this, &metrics_),
       next_seq_(FirstSeq(options.seed)),
@@ -108,6 +109,7 @@ void EngineImpl::Refresh(Task& task) {
   }
   if (task.phase == Task::Phase::kRunning) {
     LookForDue(task);
+    Sweep(task);
     Prepare(task);
     TrySend(task);
     MaybeCommitEnd(task);

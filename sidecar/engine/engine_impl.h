@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "sidecar/engine/engine.h"
 #include "sidecar/engine/engine_metrics.h"
+#include "sidecar/engine/expiry.h"
 #include "sidecar/engine/log_throttle.h"
 #include "sidecar/engine/outputs.h"
 #include "sidecar/engine/pipeline.h"
@@ -31,8 +32,9 @@ namespace millstream::engine {
 //   close batching.cc        cut, prepare, send, cancel batches               results.cc         what workers send back
 //   hooks.cc           BEGIN, FINALIZE, COMMITTED
 //   failures.cc        crashed workers, failed items                    worker_reads.cc    GET and SCAN
-//   due.cc             stream time, timers, ends of windows              windowing.cc       windows and sessions of a
-//   batch state_apply.cc     committed state to disk; changelogs; settling    queries.cc         reads from outside
+//   due.cc             stream time, timers, ends of windows              ttl.cc             time to live
+//   windowing.cc       windows and sessions of a batch
+//   state_apply.cc     committed state to disk; changelogs; settling    queries.cc         reads from outside
 class EngineImpl final : public Engine, private PipelineHost {
  public:
   EngineImpl(const EngineOptions& options, const Clock* clock, MetricsRegistry* registry);
@@ -162,6 +164,15 @@ class EngineImpl final : public Engine, private PipelineHost {
   void OnTimersRead(Task& task, const TimersRead& read, KeysRead event);
   std::optional<absl::Duration> DueDeadline(const Task& task) const;
 
+  // ---- ttl.cc
+  Expiry ExpiryFor(const Task& task, const Batch& batch, store::StoreIndex store) const;
+  Expiry ExpiryOutside(const Task& task, store::StoreIndex store) const;
+  int64_t WriteTime(const Item& item, int64_t stream_time) const;
+  bool SharesStep(const Batch& batch, const Item& item) const;
+  void Sweep(Task& task);
+  std::optional<store::StoreIndex> NextToSweep(store::StoreIndex from) const;
+  void OnSweepRead(Task& task, const SweepRead& read, RangeScanned event);
+
   // ---- windowing.cc
   void PlanTime(Task& task, Batch& batch);
   void ReadWindows(Task& task, Batch& batch);
@@ -230,6 +241,7 @@ class EngineImpl final : public Engine, private PipelineHost {
   PrefetchPlan prefetch_;
   const bool has_sessions_;
   const store::StoreIndex internal_store_;  // if event time is kept
+  const ExpiryRules expiry_;
   OutputRouter router_;
   Pipeline pipeline_;
   WorkerTable workers_;

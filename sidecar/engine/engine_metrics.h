@@ -24,6 +24,7 @@ struct EngineMetrics {
   Counter* late;   // per record and windowed store
   Counter* timers_fired;
   Counter* windows_closed;
+  Counter* rows_expired;
   Counter* worker_crashes;
   Counter* output_records;
   Counter* changelog_records;

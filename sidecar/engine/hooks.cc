@@ -74,7 +74,10 @@ void EngineImpl::OnHookResult(Task& task, Batch& batch, const protocol::Result& 
   } else {
     part->finalized = true;
   }
-  if (!result.ops.empty()) StageOps(task, batch, result.ops, clock_->WallMillis(), transaction);
+  if (!result.ops.empty()) {
+    const bool by_stream = expiry_.any() && task.time->clock.time() != kNoTime;
+    StageOps(task, batch, result.ops, by_stream ? task.time->clock.time() : clock_->WallMillis(), transaction);
+  }
   StageOutputs(result.outputs);
 }
 

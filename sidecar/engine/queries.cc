@@ -30,10 +30,10 @@ void EngineImpl::On(QueryKey event) {
   const size_t hash = BytesHash()(event.key);
   if (const OverlayValue* known = task->overlays.Find(event.store, event.key, hash, TaskOverlays::View::kCommitted)) {
     MaybeBytes value;
-    if (!known->deleted) value.emplace(known->view());
+    if (!known->deleted && !ExpiryOutside(*task, event.store).Hides(known->timestamp_ms)) value.emplace(known->view());
     return Do(QueryAnswered{event.query, absl::OkStatus(), std::move(value), {}, {}});
   }
-  const ReadId id = StartRead(*task, KeyQueryRead{event.query});
+  const ReadId id = StartRead(*task, KeyQueryRead{event.query, event.store});
   Do(ReadKeys{id, event.task, event.store, {std::move(event.key)}});
 }
 

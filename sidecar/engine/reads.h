@@ -25,6 +25,7 @@ struct BatchRead {
 struct GetRead {
   WorkerId worker = 0;
   uint64_t seq = 0, rid = 0;
+  store::StoreIndex store = 0;
   std::vector<MaybeBytes> values;
   std::vector<size_t> slots;
 };
@@ -40,6 +41,12 @@ struct ClockRead {};
 // What is due in a task.
 struct DueRead {
   DueFeed feed = DueFeed::kEventTimers;
+  uint64_t look = 0;  // TaskTime::look
+  store::ScanRequest request;
+  TaskOverlays::Pin pin = 0;
+};
+// A page of the walk that deletes what `ttl` hides.
+struct SweepRead {
   uint64_t look = 0;  // TaskTime::look
   store::ScanRequest request;
   TaskOverlays::Pin pin = 0;
@@ -61,6 +68,7 @@ struct TimersRead {
 };
 struct KeyQueryRead {
   QueryId query = 0;
+  store::StoreIndex store = 0;
 };
 struct RangeQueryRead {
   QueryId query = 0;
@@ -69,8 +77,8 @@ struct RangeQueryRead {
 };
 
 struct Read {
-  using Purpose = std::variant<BatchRead, GetRead, ScanRead, ClockRead, DueRead, RowsRead, SessionsRead, TimersRead,
-                               KeyQueryRead, RangeQueryRead>;
+  using Purpose = std::variant<BatchRead, GetRead, ScanRead, ClockRead, DueRead, SweepRead, RowsRead, SessionsRead,
+                               TimersRead, KeyQueryRead, RangeQueryRead>;
   TaskId task;
   Purpose purpose;
 };

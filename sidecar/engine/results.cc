@@ -157,7 +157,11 @@ void EngineImpl::Accept(Task& task, Batch& batch, const protocol::Result& result
     part.worker = batch.worker;
     part.last_seq = batch.seq;
   }
-  if (!result.ops.empty()) StageOps(task, batch, result.ops, batch.items[done - 1].record.timestamp_ms, transaction);
+  if (!result.ops.empty()) {
+    const Item& last = batch.items[done - 1];
+    const int64_t time = expiry_.any() ? WriteTime(last, batch.time->items[done - 1].time) : last.record.timestamp_ms;
+    StageOps(task, batch, result.ops, time, transaction);
+  }
   StageOutputs(result.outputs);
   if (!task.time) return;
   SettleTime(task, batch, result, done);

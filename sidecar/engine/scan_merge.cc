@@ -52,7 +52,7 @@ class LayerCursor {
     auto it = end_;
     return reverse_ ? *--it : *begin_;
   }
-  std::optional<std::string_view> value() const { return map_->find(key())->second.maybe(); }
+  const OverlayValue& value() const { return map_->find(key())->second; }
   void Next() {
     if (reverse_) {
       --end_;
@@ -92,7 +92,7 @@ class PageBuilder {
 }  // namespace
 
 MergedPage MergeScan(const store::ScanRequest& request, const store::ScanPage& disk,
-                     const std::vector<Overlay*>& layers) {
+                     const std::vector<Overlay*>& layers, const Expiry& expiry) {
   const ScanBounds bounds = BoundsOf(request, disk);
   std::vector<LayerCursor> cursors;
   for (Overlay* layer : layers) {
@@ -110,18 +110,28 @@ MergedPage MergeScan(const store::ScanRequest& request, const store::ScanPage& d
     }
     if (!next) break;
     std::optional<std::string_view> value;
-    bool decided = false;
+    bool decided = false, hidden = false;
     for (LayerCursor& cursor : cursors) {  // newest first
       if (!cursor.valid() || cursor.key() != *next) continue;
-      if (!decided) value = cursor.value();
+      if (!decided) {
+        value = cursor.value().maybe();
+        hidden = value && expiry.Hides(cursor.value().timestamp_ms);
+      }
       decided = true;
       cursor.Next();
     }
     if (row < disk.rows.size() && disk.rows[row].first == *next) {
-      if (!decided) value = disk.rows[row].second;
+      if (!decided) {
+        value = expiry.Visible(disk.rows[row].second);
+        hidden = !value;
+      }
       ++row;
     }
-    if (value && !builder.Add(*next, *value)) return page;
+    if (hidden) {
+      page.hidden.emplace_back(*next);
+    } else if (value && !builder.Add(*next, *value)) {
+      return page;
+    }
   }
   if (disk.more) page.cursor = disk.rows.back().first;
   return page;

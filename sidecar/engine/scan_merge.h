@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "sidecar/engine/expiry.h"
 #include "sidecar/engine/overlay.h"
 #include "sidecar/store/task_store.h"
 
@@ -15,11 +16,13 @@ struct MergedPage {
   // Where the next page goes on (ScanRequest::after); nullopt: the range ends here. May be set behind an empty page:
   // what the disk gave was all deleted since.
   std::optional<Bytes> cursor;
+  // Keys of the page's part of the range that `expiry` hides: they are in a layer or on disk, and in no row.
+  std::vector<Bytes> hidden;
 };
 
 // `disk` answered `request`; `layers`, newest first, are those in force when it was asked. Pure.
 MergedPage MergeScan(const store::ScanRequest& request, const store::ScanPage& disk,
-                     const std::vector<Overlay*>& layers);
+                     const std::vector<Overlay*>& layers, const Expiry& expiry = Expiry());
 
 }  // namespace millstream::engine
 

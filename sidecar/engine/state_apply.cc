@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "sidecar/engine/engine_impl.h"
+#include "sidecar/store/timed_value.h"
 
 namespace millstream::engine {
 namespace {
@@ -14,15 +15,21 @@ namespace {
 constexpr absl::Duration kApplyAge = absl::Seconds(1);
 constexpr int64_t kApplyBytes = 4 << 20;
 
-std::vector<store::StoreWrite> WritesOf(const Overlay& overlay) {
+std::vector<store::StoreWrite> WritesOf(const Overlay& overlay, const ExpiryRules& expiry) {
   std::vector<store::StoreWrite> writes;
   writes.reserve(static_cast<size_t>(overlay.entries()));
   for (size_t store = 0; store < overlay.stores(); ++store) {
+    const bool timed = expiry.has(static_cast<store::StoreIndex>(store));
     for (const auto& [key, value] : overlay.map(static_cast<store::StoreIndex>(store))) {
       store::StoreWrite& write = writes.emplace_back();
       write.store = static_cast<store::StoreIndex>(store);
       write.key.assign(key);
-      if (!value.deleted) write.value.emplace(value.view());
+      if (value.deleted) continue;
+      if (timed) {
+        write.value = store::TimedValue(value.timestamp_ms, value.view());
+      } else {
+        write.value.emplace(value.view());
+      }
     }
   }
   return writes;
@@ -153,7 +160,7 @@ void EngineImpl::MaybeApply(Task& task) {
   ApplyState apply;
   apply.apply = next_apply_++;
   apply.task = task.id;
-  if (const Overlay* overlay = task.overlays.StartApply()) apply.writes = WritesOf(*overlay);
+  if (const Overlay* overlay = task.overlays.StartApply()) apply.writes = WritesOf(*overlay, expiry_);
   task.applying = std::exchange(task.unapplied, {});
   task.applying.wall_ms = clock_->WallMillis();
   apply.positions = task.applying;
@@ -202,7 +209,7 @@ void EngineImpl::ApplyEarly(const Transaction& transaction) {
     ApplyState apply;
     apply.apply = next_apply_++;
     apply.task = part.task;
-    apply.writes = WritesOf(*staged);
+    apply.writes = WritesOf(*staged, expiry_);
     Do(std::move(apply));
   }
 }

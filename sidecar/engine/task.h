@@ -54,10 +54,21 @@ struct TaskTime {
   // As TaskInput::trace_until and single_until.
   bool trace = false, single = false;
 
+  // The walk that deletes what `ttl` hides.
+  struct Sweep {
+    std::optional<store::StoreIndex> store;  // where it is; nullopt: none is under way
+    std::optional<Bytes> after;              // behind this key of it; nullopt: at its beginning
+    bool reading = false;
+    int64_t begun = kNoTime;                          // stream time, of the last one
+    absl::Duration next = -absl::InfiniteDuration();  // the next page is not before
+  };
+  Sweep sweep;
+
   void Forget() {
     due.clear();
     floor.fill(kNoTime);
     looking = false;
+    sweep = Sweep();  // what it deleted may have been rolled back
     ++look;
   }
 };

@@ -26,6 +26,7 @@ void EngineImpl::PlanTime(Task& /*task*/, Batch& batch) {
   BatchTime::OfItem& of = time.items.emplace_back();
   if (item.due != nullptr) {
     of.time = time.clock.time();
+    if (expiry_.any()) batch.keys[batch.item_key[index]].timestamp_ms = WriteTime(item, of.time);
     if (item.due->what == DueItem::What::kClosing) {
       IndexRow(spec_.stores[item.due->store], item.due->store, batch.item_key[index], item.due->bounds, &batch);
     }
@@ -35,6 +36,7 @@ void EngineImpl::PlanTime(Task& /*task*/, Batch& batch) {
   if (!of.ahead) time.clock.Advance(item.input, item.record.timestamp_ms);
   of.time = time.clock.time();
   if (!HasKey(batch, index)) return;
+  if (expiry_.any()) batch.keys[batch.item_key[index]].timestamp_ms = WriteTime(item, of.time);
   for (uint32_t store = 0; store < spec_.ManifestStores(); ++store) {
     const spec::StoreSpec& spec = spec_.stores[store];
     if (!spec.window) continue;

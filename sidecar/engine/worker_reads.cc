@@ -67,6 +67,7 @@ void EngineImpl::On(KeysRead event) {
     OnTimersRead(*task, *timers, std::move(event));
   } else {
     const auto& query = std::get<KeyQueryRead>(read->purpose);
+    if (!event.values.empty()) ExpiryOutside(*task, query.store).Settle(&event.values[0]);
     Do(QueryAnswered{
         query.query, event.status, event.values.empty() ? std::nullopt : std::move(event.values[0]), {}, {}});
   }
@@ -78,7 +79,7 @@ void EngineImpl::KeepScratch(Task& task, const protocol::StateOps& ops) {
   for (const auto& [store, of_store] : ops) {
     for (const protocol::StateOp& op : of_store) {
       if (!batch.scratch) batch.scratch = std::make_unique<Overlay>(spec_.readables());
-      batch.scratch->Put(store, op.key, op.value, 0);
+      batch.scratch->Put(store, op.key, op.value, kEndOfTime);  // the worker sees its own writes in any case
     }
   }
 }
@@ -106,7 +107,8 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Get& get) {
   if (fault) return DropFaulty(worker, fault->code, fault->message);
   KeepScratch(*task, get.new_ops);
   const auto store = static_cast<store::StoreIndex>(spec_.ReadableOf(get.store));
-  GetRead read{worker.id, get.seq, get.rid, std::vector<MaybeBytes>(get.keys.size()), {}};
+  GetRead read{worker.id, get.seq, get.rid, store, std::vector<MaybeBytes>(get.keys.size()), {}};
+  const Expiry expiry = ExpiryFor(*task, *task->in_flight, store);
   std::vector<Bytes> ask;
   for (size_t i = 0; i < get.keys.size(); ++i) {
     const size_t hash = BytesHash()(get.keys[i]);
@@ -114,7 +116,7 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Get& get) {
     const OverlayValue* known = scratch ? scratch->Find(store, get.keys[i], hash) : nullptr;
     if (known == nullptr) known = task->overlays.Find(store, get.keys[i], hash);
     if (known != nullptr) {
-      if (!known->deleted) read.values[i].emplace(known->view());
+      if (!known->deleted && !expiry.Hides(known->timestamp_ms)) read.values[i].emplace(known->view());
     } else {
       read.slots.push_back(i);
       ask.emplace_back(get.keys[i]);
@@ -122,7 +124,7 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Get& get) {
   }
   if (ask.empty()) return SendValues(worker.id, {get.seq, get.rid, std::move(read.values), std::nullopt});
   // No pin is needed: a key that no layer knows is in none that could be applied before the disk is read, and nothing
-  // but this batch writes to the task.
+  // but this batch writes to the task (a sweep deletes what is hidden from it anyway).
   const ReadId id = StartRead(*task, std::move(read));
   Do(ReadKeys{id, task->id, store, std::move(ask)});
 }
@@ -130,7 +132,8 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Get& get) {
 void EngineImpl::OnGetRead(Task& task, GetRead read, KeysRead event) {
   Worker* worker = workers_.Find(read.worker);
   const bool answer = worker != nullptr && !worker->dropped;
-  if (Current(task, read.worker, read.seq) == nullptr) {
+  const Batch* batch = Current(task, read.worker, read.seq);
+  if (batch == nullptr) {
     if (answer) SendFrame(read.worker, protocol::EncodeFrame(protocol::Values{read.seq, read.rid, {}, kCancelled}));
     return;
   }
@@ -139,7 +142,11 @@ void EngineImpl::OnGetRead(Task& task, GetRead read, KeysRead event) {
     return ReadFailed(task, event.status);
   }
   MS_CHECK(event.values.size() == read.slots.size());
-  for (size_t i = 0; i < read.slots.size(); ++i) read.values[read.slots[i]] = std::move(event.values[i]);
+  const Expiry expiry = ExpiryFor(task, *batch, read.store);
+  for (size_t i = 0; i < read.slots.size(); ++i) {
+    expiry.Settle(&event.values[i]);
+    read.values[read.slots[i]] = std::move(event.values[i]);
+  }
   SendValues(read.worker, {read.seq, read.rid, std::move(read.values), std::nullopt});
 }
 
@@ -176,6 +183,10 @@ void EngineImpl::On(RangeScanned event) {
     OnDueRead(*task, *due, std::move(event));
     return task->overlays.ReleasePin(due->pin);
   }
+  if (const auto* sweep = std::get_if<SweepRead>(&read->purpose)) {
+    OnSweepRead(*task, *sweep, std::move(event));
+    return task->overlays.ReleasePin(sweep->pin);
+  }
   if (const auto* sessions = std::get_if<SessionsRead>(&read->purpose))
     return OnSessionsRead(*task, *sessions, std::move(event));
   const auto& query = std::get<RangeQueryRead>(read->purpose);
@@ -183,7 +194,8 @@ void EngineImpl::On(RangeScanned event) {
   answer.query = query.query;
   answer.status = event.status;
   if (event.status.ok()) {
-    MergedPage page = MergeScan(query.request, event.page, task->overlays.Layers(TaskOverlays::View::kCommitted));
+    MergedPage page = MergeScan(query.request, event.page, task->overlays.Layers(TaskOverlays::View::kCommitted),
+                                ExpiryOutside(*task, query.request.store));
     answer.page.rows = std::move(page.rows);
     answer.page.more = page.cursor.has_value();
     answer.cursor = std::move(page.cursor);
@@ -201,7 +213,7 @@ void EngineImpl::OnScanRead(Task& task, const ScanRead& read, RangeScanned event
   } else {
     std::vector<Overlay*> layers = task.overlays.Layers(TaskOverlays::View::kAll);
     if (batch->scratch) layers.insert(layers.begin(), batch->scratch.get());
-    MergedPage page = MergeScan(read.request, event.page, layers);
+    MergedPage page = MergeScan(read.request, event.page, layers, ExpiryFor(task, *batch, read.request.store));
     rows.rows = std::move(page.rows);
     rows.cursor = std::move(page.cursor);
   }

@@ -9,17 +9,34 @@
 #include "absl/status/statusor.h"
 #include "common/log/log.h"
 #include "common/spec/stream_processor.h"
+#include "sidecar/engine/expiry.h"
 #include "sidecar/host/data_folder.h"
 #include "sidecar/host/task_opener.h"
 #include "sidecar/store/state_environment.h"
 
 namespace millstream::host {
 
+// The state of one task as a program would see it: without what `ttl` hides. Not thread-safe.
+class OfflineTask {
+ public:
+  absl::StatusOr<MaybeBytes> Get(store::StoreIndex store, std::string_view key) const;
+  // `more`: goes on behind the last row. A page without rows is the last one.
+  absl::StatusOr<store::ScanPage> Scan(const store::ScanRequest& request) const;
+
+ private:
+  friend class OfflineReader;
+  OfflineTask(std::shared_ptr<store::TaskStore> state, const spec::StreamProcessorSpec& spec);
+
+  std::shared_ptr<store::TaskStore> state_;
+  engine::ExpiryRules expiry_;
+  int64_t stream_time_ = engine::kNoTime;
+};
+
 // Committed state of a processor that does not run: its databases in the data folder, brought up to their changelogs'
 // ends. Not thread-safe.
 class OfflineReader {
  public:
-  // `log` outlives the reader and the stores it opened. NOT_FOUND: the processor's topics are not there.
+  // `log` and the reader outlive the tasks it opened. NOT_FOUND: the processor's topics are not there.
   static absl::StatusOr<std::unique_ptr<OfflineReader>> Open(const DataFolder& folder, log::Log* log,
                                                              const spec::StreamProcessorSpec& spec);
 
@@ -28,9 +45,7 @@ class OfflineReader {
   // The task whose partition the key hashes to.
   TaskId TaskOf(std::string_view key) const;
   // One at a time: let the last one go first.
-  absl::StatusOr<std::shared_ptr<store::TaskStore>> OpenTask(TaskId task) {
-    return OpenStateForReading(options_, task);
-  }
+  absl::StatusOr<OfflineTask> OpenTask(TaskId task) const;
 
  private:
   OfflineReader() = default;

@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "sidecar/engine/testing/trace.h"
+#include "sidecar/store/timed_value.h"
 
 namespace millstream::engine::testing {
 namespace {
@@ -18,6 +19,10 @@ absl::Status Abortable(std::string_view why) { return WithRecovery(absl::Aborted
 }  // namespace
 
 FaultRates FaultRates::None() { return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}; }
+
+Bytes RowOf(const spec::StoreSpec& store, const log::Record& record) {
+  return store.ttl ? store::TimedValue(record.timestamp_ms, *record.value) : *record.value;
+}
 
 ScriptedMember::ScriptedMember(std::string name, ScriptedScene* scene, Callbacks callbacks)
     : name_(std::move(name)), scene_(scene), callbacks_(std::move(callbacks)) {}
@@ -269,7 +274,7 @@ ScriptedDisk::Contents ScriptedMember::Replay(TaskId task, const store::Position
         if (position == up_to->changelog.end() || record.offset >= position->second) break;
       }
       if (record.value) {
-        state.stores[store][*record.key] = *record.value;
+        state.stores[store][*record.key] = RowOf(spec.stores[store], record);
       } else {
         state.stores[store].erase(*record.key);
       }
@@ -303,7 +308,7 @@ void ScriptedMember::RunOpen(TaskId task) {
     auto tail = scene_->log.Read(ChangelogOf(task, store), position, SIZE_MAX, log::Isolation::kReadCommitted);
     for (const log::Record& record : tail.records) {
       if (record.value) {
-        disk.now.stores[store][*record.key] = *record.value;
+        disk.now.stores[store][*record.key] = RowOf(spec.stores[store], record);
       } else {
         disk.now.stores[store].erase(*record.key);
       }
@@ -487,11 +492,12 @@ void ScriptedMember::RestartTasks() {
 void ScriptedMember::AskForState() {
   const TaskId task(static_cast<int32_t>(scene_->Pick(4)));  // may be one that is not here
   const QueryId query = ++next_query_;
+  const auto store = static_cast<store::StoreIndex>(scene_->Pick(scene_->options.spec.stores.size()));
   if (scene_->Pick(2) == 0) {
-    Post(QueryKey{query, task, static_cast<store::StoreIndex>(scene_->Pick(2)), StrCat("k", scene_->Pick(6))});
+    Post(QueryKey{query, task, store, StrCat("k", scene_->Pick(6))});
   } else {
     store::ScanRequest range;
-    range.store = static_cast<store::StoreIndex>(scene_->Pick(2));
+    range.store = store;
     range.reverse = scene_->Pick(2) == 0;
     range.max_rows = 1 + scene_->Pick(4);
     Post(QueryRange{query, task, std::move(range)});

@@ -47,6 +47,9 @@ struct ScriptedDisk {
   Contents now, flushed;
 };
 
+// The row that a changelog record makes, as it lies on disk. Precondition: no tombstone.
+Bytes RowOf(const spec::StoreSpec& store, const log::Record& record);
+
 // What members share.
 struct ScriptedScene {
   ScriptedLog log;

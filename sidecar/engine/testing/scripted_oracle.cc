@@ -9,6 +9,7 @@
 #include "common/log/partitioner.h"
 #include "sidecar/engine/internal_rows.h"
 #include "sidecar/engine/testing/scripted_world.h"
+#include "sidecar/store/timed_value.h"
 
 namespace millstream::engine::testing {
 
@@ -112,12 +113,13 @@ std::string ScriptedWorld::VerifyTask(TaskId task) {
   return "";
 }
 
+// As they would lie on disk.
 std::map<Bytes, Bytes> ScriptedWorld::Replay(TaskId task, size_t store) const {
   std::map<Bytes, Bytes> rows;
   const TopicPartition from{scene_.options.spec.stores[store].changelog.topic, Partition(task.value())};
   for (const log::Record& record : scene_.log.CommittedRecords(from)) {
     if (record.value) {
-      rows[*record.key] = *record.value;
+      rows[*record.key] = RowOf(scene_.options.spec.stores[store], record);
     } else {
       rows.erase(*record.key);
     }
@@ -159,6 +161,12 @@ std::string ScriptedWorld::VerifyTime(TaskId task, const TimedModel& model) cons
     if (Replay(task, store) != model.Rows(store))
       return StrCat("store '", scene_.options.spec.stores[store].name, "' is not the model's");
   }
+  TimedModel::RecentRows recent;
+  for (const auto& [key, row] : Replay(task, kRecent)) {
+    const store::TimedRow parts = store::ParseTimedValue(row);
+    if (!model.Hides(parts.written_ms)) recent[key] = {Bytes(parts.value), HiddenFrom(parts.written_ms)};
+  }
+  if (recent != model.Recent()) return "store 'recent' is not the model's";
   std::map<std::pair<std::string, std::string>, int64_t> pending;
   size_t by_time = 0, ends = 0;
   for (const auto& [row, value] : Replay(task, scene_.options.spec.ManifestStores())) {
@@ -184,7 +192,7 @@ Model::Stores ScriptedWorld::Restored(TaskId task, const ScriptedDisk::Contents&
     for (const log::Record& record : scene_.log.CommittedRecords(from)) {
       if (position != disk.positions.changelog.end() && record.offset < position->second) continue;
       if (record.value) {
-        stores[store][*record.key] = *record.value;
+        stores[store][*record.key] = RowOf(scene_.options.spec.stores[store], record);
       } else {
         stores[store].erase(*record.key);
       }

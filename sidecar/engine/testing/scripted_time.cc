@@ -10,6 +10,9 @@ namespace {
 
 constexpr int64_t kIds = 1'000'000;  // per task, as in the world
 constexpr int64_t kNever = 1'000'000'000;
+constexpr int64_t kTtl = 60, kStep = kTtl / kRecentSteps;
+
+int64_t FloorTo(int64_t time, int64_t step) { return (time - (time % step + step) % step); }
 
 uint64_t Mix(int64_t id) {
   uint64_t hash = static_cast<uint64_t>(id) * 0x9E3779B97F4A7C15u;
@@ -40,6 +43,8 @@ void AddTimedStores(spec::StreamProcessorSpec* spec) {
                                                   absl::Milliseconds(60), false};
   add("visits", spec::StoreType::kSession).session = {absl::Milliseconds(15), absl::Milliseconds(10),
                                                       absl::Milliseconds(40)};
+  add("recent", spec::StoreType::kKeyValue).ttl = absl::Milliseconds(kTtl);
+  spec->inputs[0].prefetch.push_back("recent");
   add("timers", spec::StoreType::kKeyValue).internal = true;
   spec->timers = true;
 }
@@ -57,6 +62,21 @@ std::string NextSession(const std::vector<std::string>& merged, int64_t id) {
   for (const std::string& value : merged) StrAppend(&all, value, "+");
   return DigestOf(StrCat(all, id));
 }
+
+std::optional<std::string> OtherRecent(int64_t id, const std::string& key) {
+  if (id % 3 != 0) return std::nullopt;
+  return StrCat("k", id % 5, key.substr(key.find('@')));  // of the same task
+}
+bool ScansRecent(int64_t id) { return id % 4 == 1; }
+
+std::optional<std::string> NextRecent(const RecentReads& reads, int64_t id) {
+  if (id % 9 == 5) return std::nullopt;
+  std::string all = StrCat(reads.own.value_or("-"), "|", reads.other.value_or("-"), "|", id);
+  for (const auto& [key, value] : reads.rows) StrAppend(&all, "|", key, "=", value);
+  return DigestOf(all);
+}
+
+int64_t HiddenFrom(int64_t written) { return -FloorTo(-written, kStep) + kTtl; }
 
 std::string ClosingOutput(std::string_view key, int64_t start, std::string_view value) {
   return StrCat("c|", key, "|", start, "|", value);
@@ -136,6 +156,7 @@ bool TimedModel::Record(const std::optional<std::string>& key, int64_t id) {
     }
   }
   if (TakenBySession(*key, at)) JoinSession(*key, id, at);
+  Remember(*key, id, at);
   for (const SetTimer& timer : TimersOf(id, *key)) {
     if (timer.time) {
       timers_[{timer.key, timer.name}] = {*timer.time, timer.wall};
@@ -162,6 +183,34 @@ void TimedModel::JoinSession(const std::string& key, int64_t id, int64_t at) {
     of = sessions_.erase(of);
   }
   sessions_[{key, bounds}] = NextSession(merged, id);
+}
+
+bool TimedModel::Hides(int64_t written) const { return now_ && FloorTo(*now_, kStep) >= HiddenFrom(written); }
+
+void TimedModel::Remember(const std::string& key, int64_t id, int64_t at) {
+  auto seen = [this](const std::string& of) {
+    const auto row = recent_.find(of);
+    return row == recent_.end() || Hides(row->second.second) ? MaybeBytes() : MaybeBytes(row->second.first);
+  };
+  RecentReads reads{seen(key), {}, {}};
+  if (const auto other = OtherRecent(id, key)) reads.other = seen(*other);
+  for (const auto& [of, row] : recent_) {
+    if (ScansRecent(id) && of >= kRecentFrom && of < kRecentTo && !Hides(row.second))
+      reads.rows.emplace_back(of, row.first);
+  }
+  if (const auto value = NextRecent(reads, id)) {
+    recent_[key] = {*value, at};
+  } else {
+    recent_.erase(key);
+  }
+}
+
+TimedModel::RecentRows TimedModel::Recent() const {
+  RecentRows rows;
+  for (const auto& [key, row] : recent_) {
+    if (!Hides(row.second)) rows[key] = {row.first, HiddenFrom(row.second)};
+  }
+  return rows;
 }
 
 std::map<std::string, int> TimedModel::Outputs() const {

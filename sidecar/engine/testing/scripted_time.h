@@ -21,6 +21,7 @@ namespace millstream::engine::testing {
 constexpr uint32_t kMinutes = 2;  // tumbling, given once when they close
 constexpr uint32_t kHops = 3;     // hopping
 constexpr uint32_t kVisits = 4;   // sessions
+constexpr uint32_t kRecent = 5;   // one value per record key, with a ttl; prefetched, read by GET and SCAN as well
 // The stores above and the internal one.
 void AddTimedStores(spec::StreamProcessorSpec* spec);
 
@@ -30,6 +31,20 @@ int64_t TimeOf(int64_t id);
 std::string NextValue(const MaybeBytes& before, int64_t id);
 // The same of a session, with the values it is made of.
 std::string NextSession(const std::vector<std::string>& merged, int64_t id);
+// What the record with this id and key reads of kRecent beside its own row, what it makes of it (nullopt: it deletes
+// its row).
+struct RecentReads {
+  MaybeBytes own, other;
+  std::vector<std::pair<Bytes, Bytes>> rows;
+};
+std::optional<std::string> OtherRecent(int64_t id, const std::string& key);
+bool ScansRecent(int64_t id);  // [RecentFrom, RecentTo)
+inline constexpr char kRecentFrom[] = "k0", kRecentTo[] = "k3";
+std::optional<std::string> NextRecent(const RecentReads& reads, int64_t id);
+// The step of stream time that a row of kRecent becomes hidden at.
+int64_t HiddenFrom(int64_t written);
+inline constexpr int kRecentSteps = 8;  // EngineOptions::ttl_steps
+
 // What comes out of a window that closes, and of a timer that is due. No record's output looks like these.
 std::string ClosingOutput(std::string_view key, int64_t start, std::string_view value);
 std::string TimerOutput(std::string_view key, std::string_view name, int64_t time);
@@ -55,6 +70,10 @@ class TimedModel {
   // At the end.
   std::map<std::string, int> Outputs() const;  // of closings and timers, how often each
   std::map<Bytes, Bytes> Rows(uint32_t store) const;
+  // kRecent: those that are not hidden, each with the step it becomes so at.
+  using RecentRows = std::map<Bytes, std::pair<Bytes, int64_t>>;
+  RecentRows Recent() const;
+  bool Hides(int64_t written) const;
   std::map<std::pair<std::string, std::string>, int64_t> PendingTimers() const;
   size_t ends() const;  // windows and sessions that have not expired
 
@@ -64,11 +83,13 @@ class TimedModel {
   bool TakenByWindow(uint32_t store, int64_t at) const;
   bool TakenBySession(const std::string& key, int64_t at) const;
   void JoinSession(const std::string& key, int64_t id, int64_t at);
+  void Remember(const std::string& key, int64_t id, int64_t at);
 
   spec::StreamProcessorSpec spec_;
   std::optional<int64_t> now_;
   std::map<uint32_t, std::map<Key, std::string>> windows_;                          // all there ever were
   std::map<Key, std::string> sessions_;                                             // merged ones are gone
+  std::map<std::string, std::pair<std::string, int64_t>> recent_;                   // written; never swept
   std::map<std::pair<std::string, std::string>, std::pair<int64_t, bool>> timers_;  // time, by the wall clock
 };
 

@@ -168,8 +168,8 @@ void ScriptedWorker::Accept(const protocol::SidecarMessage& message, std::vector
     auto batch = batches_.find(rows->seq);
     if (batch == batches_.end() || batch->second.waits_for != rows->rid || rows->error) return;
     batch->second.waits_for = 0;
-    if (!batch->second.rows) batch->second.rows.emplace();
-    batch->second.rows->insert(batch->second.rows->end(), rows->rows.begin(), rows->rows.end());
+    auto& known = batch->second.rows[batch->second.asked_store];
+    known.insert(known.end(), rows->rows.begin(), rows->rows.end());
     batch->second.scan_from = rows->cursor;
   } else if (std::holds_alternative<protocol::Goodbye>(message)) {
     goodbye_ = true;
@@ -177,23 +177,39 @@ void ScriptedWorker::Accept(const protocol::SidecarMessage& message, std::vector
 }
 
 bool ScriptedWorker::Gather(Batch& batch, const Item& item, Reads* reads, std::vector<Event>* events) {
-  auto get = [&](uint32_t store, const std::string& key, MaybeBytes* value) {
-    auto known = batch.known.find({store, key});
-    if (known == batch.known.end()) {
-      SendGet(batch, store, key, events);
-      return false;
-    }
-    *value = known->second;
-    return true;
-  };
-  if (item.key && !get(kTotals, *item.key, &reads->total)) return false;
+  if (item.key && !Know(batch, kTotals, *item.key, &reads->total, events)) return false;
   const Wants wants = WantsOf(item.input);
-  if (wants.index_key && !get(kIndex, *wants.index_key, &reads->index)) return false;
-  if (wants.scan && (!batch.rows || batch.scan_from)) {
-    SendScan(batch, wants, events);
+  if (wants.index_key && !Know(batch, kIndex, *wants.index_key, &reads->index, events)) return false;
+  return !wants.scan || Scanned(batch, kIndex, wants.from, wants.to, &reads->rows, events);
+}
+
+bool ScriptedWorker::GatherRecent(Batch& batch, const Item& item, RecentReads* reads, std::vector<Event>* events) {
+  if (timed == nullptr || !item.key) return true;
+  if (!Know(batch, kRecent, *item.key, &reads->own, events)) return false;
+  const std::optional<std::string> other = OtherRecent(item.input.id, *item.key);
+  if (other && !Know(batch, kRecent, *other, &reads->other, events)) return false;
+  return !ScansRecent(item.input.id) || Scanned(batch, kRecent, kRecentFrom, kRecentTo, &reads->rows, events);
+}
+
+bool ScriptedWorker::Know(Batch& batch, uint32_t store, const std::string& key, MaybeBytes* value,
+                          std::vector<Event>* events) {
+  const auto known = batch.known.find({store, key});
+  if (known == batch.known.end()) {
+    SendGet(batch, store, key, events);
     return false;
   }
-  if (batch.rows) reads->rows = *batch.rows;
+  *value = known->second;
+  return true;
+}
+
+bool ScriptedWorker::Scanned(Batch& batch, uint32_t store, const std::string& from, const std::string& to,
+                             std::vector<std::pair<Bytes, Bytes>>* rows, std::vector<Event>* events) {
+  const auto known = batch.rows.find(store);
+  if (known == batch.rows.end() || (batch.scan_from && batch.asked_store == store)) {
+    SendScan(batch, store, from, to, events);
+    return false;
+  }
+  *rows = known->second;
   return true;
 }
 
@@ -220,13 +236,14 @@ void ScriptedWorker::SendGet(Batch& batch, uint32_t store, const std::string& ke
   Say(get, events);
 }
 
-void ScriptedWorker::SendScan(Batch& batch, const Wants& wants, std::vector<Event>* events) {
+void ScriptedWorker::SendScan(Batch& batch, uint32_t store, const std::string& from, const std::string& to,
+                              std::vector<Event>* events) {
   protocol::Scan scan;
   scan.seq = batch.seq;
   scan.rid = batch.waits_for = next_rid_++;
-  scan.store = kIndex;
-  scan.from = wants.from;
-  scan.to = wants.to;
+  scan.store = batch.asked_store = store;
+  scan.from = from;
+  scan.to = to;
   scan.limit = 2;  // pages
   if (batch.scan_from) scan.cursor = *batch.scan_from;
   scan.new_ops = NewOps(batch);
@@ -255,19 +272,20 @@ void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
   const bool fails = item.input.fate == Fate::kFails || (item.input.fate == Fate::kFailsOnce && item.attempt == 1);
   if (!fails) {
     Reads reads;
-    if (!Gather(batch, item, &reads, events)) return;
+    RecentReads recent;
+    if (!Gather(batch, item, &reads, events) || !GatherRecent(batch, item, &recent, events)) return;
     Effects effects = Handle(item.key, item.input, reads);
     for (Write& write : effects.writes) {
       batch.known[{write.store, write.key}] = write.value;
       batch.writes.push_back(std::move(write));
     }
-    if (timed != nullptr) HandleTime(batch, item);
+    if (timed != nullptr) HandleTime(batch, item, recent);
     if (item.input.fate == Fate::kOverLimit) effects.output.resize(kTooLarge, '!');
     batch.outputs.push_back({0, item.key, std::move(effects.output)});
     for (const auto& [key, looped] : effects.loop) batch.outputs.push_back({1, key, looped.Encode()});
     ++batch.next;
     batch.extended = false;
-    batch.rows.reset();
+    batch.rows.clear();
     batch.scan_from.reset();
     if (batch.next < batch.items.size() && !Chance(stop_early)) return;
   }
@@ -277,7 +295,7 @@ void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
   batches_.erase(batch.seq);
 }
 
-void ScriptedWorker::HandleTime(Batch& batch, const Item& item) {
+void ScriptedWorker::HandleTime(Batch& batch, const Item& item, const RecentReads& recent) {
   for (const protocol::ItemWindow& window : item.windows) {
     const spec::StoreSpec& store = timed->stores[window.store];
     const Bytes row_key = RowKey(store, *item.key, {window.start_ms, window.end_ms});
@@ -294,6 +312,9 @@ void ScriptedWorker::HandleTime(Batch& batch, const Item& item) {
     batch.writes.push_back({window.store, row_key, value});
   }
   if (!item.key) return;
+  const MaybeBytes value = NextRecent(recent, item.input.id);
+  batch.known[{kRecent, *item.key}] = value;
+  batch.writes.push_back({kRecent, *item.key, value});
   for (SetTimer& timer : TimersOf(item.input.id, *item.key)) batch.timers.push_back(std::move(timer));
 }
 

@@ -69,8 +69,8 @@ class ScriptedWorker {
     uint64_t waits_for = 0;  // rid of a GET or SCAN
     std::optional<std::string> asked_key;
     uint32_t asked_store = 0;
-    std::optional<std::vector<std::pair<Bytes, Bytes>>> rows;
-    std::optional<std::string> scan_from;  // cursor
+    std::map<uint32_t, std::vector<std::pair<Bytes, Bytes>>> rows;  // of scans of the item, by store
+    std::optional<std::string> scan_from;                           // cursor of the one under way
     std::map<std::pair<uint32_t, std::string>, MaybeBytes> known;
     std::vector<Write> writes;  // of finished items
     size_t told = 0;            // writes that a GET or SCAN has carried already
@@ -83,9 +83,16 @@ class ScriptedWorker {
   void Advance(Batch& batch, std::vector<Event>* events);
   // False: an answer has to come first.
   bool Gather(Batch& batch, const Item& item, Reads* reads, std::vector<Event>* events);
-  void HandleTime(Batch& batch, const Item& item);
+  bool GatherRecent(Batch& batch, const Item& item, RecentReads* reads, std::vector<Event>* events);
+  // True: known. Else it is asked for.
+  bool Know(Batch& batch, uint32_t store, const std::string& key, MaybeBytes* value, std::vector<Event>* events);
+  // The same for a range.
+  bool Scanned(Batch& batch, uint32_t store, const std::string& from, const std::string& to,
+               std::vector<std::pair<Bytes, Bytes>>* rows, std::vector<Event>* events);
+  void HandleTime(Batch& batch, const Item& item, const RecentReads& recent);
   void SendGet(Batch& batch, uint32_t store, const std::string& key, std::vector<Event>* events);
-  void SendScan(Batch& batch, const Wants& wants, std::vector<Event>* events);
+  void SendScan(Batch& batch, uint32_t store, const std::string& from, const std::string& to,
+                std::vector<Event>* events);
   void Finalize(const protocol::FinalizeTransaction& finalize, std::vector<Event>* events);
   void SendResult(const Batch& batch, std::optional<protocol::Failure> failure, std::vector<Event>* events);
   protocol::StateOps NewOps(Batch& batch);

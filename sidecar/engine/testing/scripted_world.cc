@@ -28,6 +28,7 @@ EngineOptions WorldEngineOptions(const WorldOptions& options) {
   spec.stores.push_back({.name = "totals", .backend = {}, .changelog = {true, "g-totals-changelog", {}}});
   spec.stores.push_back({.name = "index", .backend = {}, .changelog = {true, "g-index-changelog", {}}});
   if (options.timed) AddTimedStores(&spec);
+  if (options.timed) out.ttl_steps = kRecentSteps;
   spec.outputs.push_back({.name = "out", .topic = "out", .create = std::nullopt, .partitioner = {}});
   if (options.merge_by_time) spec.merge_by = spec::MergeBy::kTimestamp;
   for (spec::InputSpec& input : spec.inputs) input.idle_after = absl::Milliseconds(200);
