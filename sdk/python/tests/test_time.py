@@ -262,6 +262,22 @@ def test_ttl_hides_and_forgets_by_record_time():
     assert kit.state("seen")["a"] == "y"
     kit.feed("in", None, key="b", timestamp=START + 19_999)
     assert "a" not in kit.state("seen")
+    kit.feed("in", "z", key="a", timestamp=START + 20_000)
+    kit.feed("in", None, key="a", timestamp=START + 30_000)
+    assert [o.value for o in kit.outputs("out")] == [None, "x", None, None, None, None], "its own record's time hides a key"
+
+
+def test_ttl_hides_from_each_record_of_a_feed_by_its_own_time():
+    app = millstream.App()
+
+    @app.on("in")
+    def handle(ctx, record):
+        ctx.emit("out", value=ctx.state("seen").get())
+        ctx.state("seen").set(record.value)
+
+    kit = TestKit(app, stores=[{"name": "seen", "ttl": "10s"}], outputs=["out"])
+    kit.feed_batch([Fed("in", value, key="a", timestamp=START + at) for value, at in (("x", 0), ("y", 9_999), ("z", 19_999))])
+    assert [o.value for o in kit.outputs("out")] == [None, "x", None]
 
 
 FOLDER = pathlib.Path(__file__).resolve().parents[3] / "tests" / "conformance" / "frames" / "time"

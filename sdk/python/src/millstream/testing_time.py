@@ -127,13 +127,17 @@ class KitTime:
             for key in keys
         ]
 
-    def expired(self, id: int, key: bytes) -> bool:
-        """Whether a key of a store with `ttl` is hidden."""
+    @property
+    def forgets(self) -> bool:
+        return any(rule.ttl is not None for rule in self._rules)
+
+    def expired(self, id: int, key: bytes, at: Optional[int]) -> bool:
+        """Whether a key of a store with `ttl` is hidden at that stream time."""
         if id >= len(self._rules):
             return False
         ttl = self._rules[id].ttl
         written = self._written[id].get(key)
-        return ttl is not None and written is not None and self.now is not None and written + ttl <= self.now
+        return ttl is not None and written is not None and at is not None and written + ttl <= at
 
     def wrote(self, id: int, row: bytes, timestamp: int) -> None:
         rule = self._rules[id]
@@ -192,5 +196,5 @@ class KitTime:
                     rows[id].pop(row, None)
                     del self._bounds[id][row]
                     self._closed[id].pop(row, None)
-            for key in [key for key in rows[id] if self.expired(id, key)]:
+            for key in [key for key in rows[id] if self.expired(id, key, self.now)]:
                 del rows[id][key]
