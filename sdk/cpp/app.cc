@@ -150,6 +150,18 @@ App& App::MergeSessions(std::string store, SessionMerge merge) {
   impl_->program().merges[std::move(store)] = std::move(merge);
   return *this;
 }
+App& App::OnBegin(Handler hook) {
+  impl_->program().begin = std::move(hook);
+  return *this;
+}
+App& App::OnFinalize(Handler hook) {
+  impl_->program().finalize = std::move(hook);
+  return *this;
+}
+App& App::OnCommitted(std::function<void(int32_t task)> hook) {
+  impl_->program().committed = std::move(hook);
+  return *this;
+}
 absl::Status App::Run() { return impl_->Run(); }
 int App::Main() {
   const absl::Status status = Run();

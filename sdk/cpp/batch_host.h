@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "millstream/worker.h"
 #include "sdk/cpp/program.h"
+#include "sdk/cpp/task_memory.h"
 #include "sidecar/protocol/messages.h"
 
 namespace millstream::worker {
@@ -34,6 +35,7 @@ class BatchHost {
   const Handler* ClosingOf(uint32_t store) const { return store < closings_.size() ? closings_[store] : nullptr; }
   const SessionMerge* MergeOf(uint32_t store) const { return store < merges_.size() ? merges_[store] : nullptr; }
   uint64_t NewRequest() { return ++last_rid_; }
+  TaskMemory& memory() { return memory_; }
 
   virtual absl::Status Send(std::string_view frame) = 0;
   // The sidecar broke the protocol: tells it (ERROR) and gives the status that ends this session.
@@ -68,6 +70,7 @@ class BatchHost {
   std::vector<const Handler*> inputs_, closings_;
   std::vector<const SessionMerge*> merges_;
   uint64_t last_rid_ = 0;
+  TaskMemory memory_;
 };
 
 }  // namespace millstream::worker

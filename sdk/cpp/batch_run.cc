@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/cord.h"
 #include "common/base/status.h"
@@ -28,6 +29,9 @@ constexpr size_t kHeaderBytes = 10;
 // The output behind which the processor's own records come back (docs/reference/protocol.md, rule 9).
 constexpr std::string_view kLoop = "loop";
 
+// What a hook sees in place of a record.
+const protocol::RecordItem kNoRecord;
+
 constexpr char kFinalUrl[] = "millstream.dev/final";
 bool IsFinal(const absl::Status& status) { return status.GetPayload(kFinalUrl).has_value(); }
 
@@ -49,8 +53,8 @@ absl::Status Final(absl::Status status) {
 
 absl::Status RejectRecord(std::string_view why) { return Final(absl::FailedPreconditionError(ToAbsl(why))); }
 
-absl::StatusOr<std::string> BatchRun::Run(const protocol::Batch& batch) {
-  Begin(batch);
+absl::StatusOr<std::string> BatchRun::Run(const protocol::Batch& batch, uint64_t generation) {
+  Begin(batch, generation);
   const bool trace = (batch.flags & protocol::kFlagTrace) != 0;
   for (item_ = 0; item_ < batch.items.size(); ++item_) {
     if (trace) {
@@ -72,8 +76,49 @@ absl::StatusOr<std::string> BatchRun::Run(const protocol::Batch& batch) {
   return MakeResult(static_cast<uint32_t>(batch.items.size()), std::nullopt);
 }
 
-void BatchRun::Begin(const protocol::Batch& batch) {
+absl::StatusOr<std::string> BatchRun::RunHook(const protocol::Batch& batch, uint64_t generation, const Handler& hook) {
+  Begin(batch, generation);
+  item_ = 0;
+  at_ = &kNoRecord;
+  in_hook_ = true;
+  MarkItem();
+  Context context(this);
+  const absl::Status status = CallUserCode([&] { return hook(context); });
+  protocol::Failure failure;
+  switch (EndItem(status, &failure)) {
+    case ItemEnd::kDone:
+      return MakeResult(0, std::nullopt);
+    case ItemEnd::kVoid:
+      return void_;
+    case ItemEnd::kFailed:
+      break;
+  }
+  return MakeResult(0, std::move(failure));
+}
+
+absl::Status BatchRun::ChangeGathered() {
+  const std::vector<Change> changes = std::exchange(changes_, {});
+  if (changes.empty() || host_->memory().GenerationOf(batch_->task) != generation_) return absl::OkStatus();
+  return CallUserCode([&] {
+    for (const Change& one : changes) one.change(host_->memory().SlotOf(batch_->task, one.handle));
+    return absl::OkStatus();
+  });
+}
+
+std::shared_ptr<void>* BatchRun::GatheredSlot(const void* handle) {
+  if (host_->memory().GenerationOf(batch_->task) != generation_) return nullptr;
+  return host_->memory().SlotOf(batch_->task, handle);
+}
+
+void BatchRun::StageChange(const void* handle, std::function<void(std::shared_ptr<void>*)> change) {
+  changes_.push_back({handle, std::move(change)});
+}
+
+void BatchRun::Begin(const protocol::Batch& batch, uint64_t generation) {
   batch_ = &batch;
+  generation_ = generation;
+  in_hook_ = false;
+  changes_.clear();
   arena_.Reset();
   key_index_.clear();
   outputs_.clear();
@@ -121,16 +166,25 @@ absl::Status BatchRun::SendExtendIfDue(size_t done) {
   return host_->Send(protocol::EncodeFrame(protocol::Extend{batch_->seq, static_cast<uint32_t>(done)}));
 }
 
-BatchRun::ItemEnd BatchRun::HandleItem(protocol::Failure* failure) {
+void BatchRun::MarkItem() {
   for (StoreState& store : stores_) store.ops_at_item = store.ops.size();
   outputs_at_item_ = outputs_.size();
   timers_at_item_ = timers_.size();
+  changes_at_item_ = changes_.size();
   staged_bytes_at_item_ = staged_bytes_;
   output_failure_ = absl::OkStatus();
-  if (IsOvertaken()) return ItemEnd::kDone;
+}
 
+BatchRun::ItemEnd BatchRun::HandleItem(protocol::Failure* failure) {
+  at_ = &batch_->items[item_];
+  MarkItem();
+  if (IsOvertaken()) return ItemEnd::kDone;
   absl::Status status = CallHandler();
   if (status.ok() && output_failure_.ok() && void_.ok()) status = FinishSessions();
+  return EndItem(status, failure);
+}
+
+BatchRun::ItemEnd BatchRun::EndItem(const absl::Status& status, protocol::Failure* failure) {
   if (!void_.ok()) return ItemEnd::kVoid;
   // The items before take at most half a frame (FrameIsFull), so this is about one item alone.
   const size_t bytes = staged_bytes_ - staged_bytes_at_item_;
@@ -189,6 +243,7 @@ void BatchRun::DropItem() {
   for (StoreState& store : stores_) store.ops.resize(store.ops_at_item);
   outputs_.resize(outputs_at_item_);
   timers_.resize(timers_at_item_);
+  changes_.resize(changes_at_item_);
   staged_bytes_ = staged_bytes_at_item_;
 }
 
@@ -250,6 +305,7 @@ absl::Status BatchRun::FailOutput(absl::Status status) {
 
 // Nullopt: the sidecar's clock.
 absl::StatusOr<std::optional<int64_t>> BatchRun::OutputTime(std::string_view output, const EmitOptions& options) const {
+  if (in_hook_ && !options.timestamp_ms.has_value()) return std::nullopt;
   const int64_t time = options.timestamp_ms.value_or(ItemTime());
   if (time >= welcome().min_timestamp_ms && time <= welcome().max_timestamp_ms) return time;
   if (!options.timestamp_ms.has_value()) return std::nullopt;  // a record without a time of its own

@@ -2,6 +2,8 @@
 #define MILLSTREAM_SDK_CPP_BATCH_RUN_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,11 +36,18 @@ class BatchRun {
   explicit BatchRun(BatchHost* host) : host_(host) {}
 
   // Handles the items in order and gives the RESULT frame to send. Errors are those of the connection, or Cancelled.
-  absl::StatusOr<std::string> Run(const protocol::Batch& batch);
+  // `generation`: of the task when the batch came.
+  absl::StatusOr<std::string> Run(const protocol::Batch& batch, uint64_t generation);
+  // The same of a hook, on a batch without items: all of it or, with a failure, nothing.
+  absl::StatusOr<std::string> RunHook(const protocol::Batch& batch, uint64_t generation, const Handler& hook);
+  // After either: changes what the task has gathered, unless that is no longer its own. Errors are of the program.
+  absl::Status ChangeGathered();
 
   // For Context.
   const protocol::Batch& batch() const { return *batch_; }
-  const protocol::RecordItem& item() const { return batch_->items[item_]; }
+  // In a hook one of no record.
+  const protocol::RecordItem& item() const { return *at_; }
+  bool in_hook() const { return in_hook_; }
   const protocol::Welcome& welcome() const { return host_->welcome(); }
   MaybeView ItemKey() const;
   MaybeView ItemValue() const;
@@ -47,6 +56,8 @@ class BatchRun {
   absl::Status StageTimer(std::string_view name, std::optional<int64_t> time_ms, const TimerOptions& options);
   absl::Status FailOutput(absl::Status status);
   bool Cancelled();
+  std::shared_ptr<void>* GatheredSlot(const void* handle);
+  void StageChange(const void* handle, std::function<void(std::shared_ptr<void>*)> change);
 
   // For what Context gives out. -1: the manifest has no such thing, which the calls with that id tell.
   int Resolve(std::string_view name, Readable what);
@@ -79,13 +90,20 @@ class BatchRun {
     size_t told_ops = 0;     // of ops, how many the sidecar saw as "new ops"
     size_t ops_at_item = 0;  // before the item at work
   };
+  struct Change {
+    const void* handle;
+    std::function<void(std::shared_ptr<void>*)> change;
+  };
   enum class ItemEnd { kDone, kFailed, kVoid };
 
   // batch_run.cc
-  void Begin(const protocol::Batch& batch);
+  void Begin(const protocol::Batch& batch, uint64_t generation);
   void FillState(const protocol::Batch::StoreState& state);
   absl::Status SendExtendIfDue(size_t done);
   ItemEnd HandleItem(protocol::Failure* failure);
+  void MarkItem();
+  // What the handler's end means; takes back what it staged where it failed.
+  ItemEnd EndItem(const absl::Status& status, protocol::Failure* failure);
   // The item's handler, or why there is none.
   absl::StatusOr<const Handler*> HandlerOfItem() const;
   absl::Status CallHandler();
@@ -127,7 +145,10 @@ class BatchRun {
 
   BatchHost* const host_;
   const protocol::Batch* batch_ = nullptr;
+  uint64_t generation_ = 0;
   size_t item_ = 0;
+  const protocol::RecordItem* at_ = nullptr;
+  bool in_hook_ = false;
   Arena arena_;
   std::vector<StoreState> stores_;
   absl::flat_hash_map<absl::string_view, uint32_t> key_index_;  // made when a handler first names another key
@@ -135,7 +156,8 @@ class BatchRun {
   std::vector<protocol::TimerOp> timers_;
   bool has_timer_items_ = false;
   absl::flat_hash_set<std::string> timers_set_;  // key, clock and name; kept for a batch with timer items
-  size_t outputs_at_item_ = 0, timers_at_item_ = 0;
+  std::vector<Change> changes_;
+  size_t outputs_at_item_ = 0, timers_at_item_ = 0, changes_at_item_ = 0;
   size_t staged_bytes_ = 0;  // about what ops, outputs and timers take in a frame
   size_t staged_bytes_at_item_ = 0;
   std::string row_;              // scratch: the row key at work

@@ -52,6 +52,11 @@ int BatchRun::Resolve(std::string_view name, Readable what) {
     if (index < 0) undeclared_ = Undeclared(join ? "join" : "lookup", name, NamesOf(topics));
     return index < 0 ? -1 : index + stores + (join ? 0 : joins);
   }
+  if (in_hook_ && what != Readable::kStore) {
+    undeclared_ = Final(absl::InvalidArgumentError(
+        StrCat("store \"", name, "\": hooks have no windows or sessions, they belong to the time of a record")));
+    return -1;
+  }
   const int index = IndexOf(welcome().stores, name);
   if (index >= 0 && welcome().stores[static_cast<size_t>(index)].type == TypeOf(what)) return index;
   undeclared_ = Undeclared(StrCat("store of type ", TypeOf(what)), name, StoreNames(welcome().stores));
@@ -61,7 +66,8 @@ int BatchRun::Resolve(std::string_view name, Readable what) {
 absl::Status BatchRun::CheckName(int id, bool needs_key) const {
   if (id < 0) return undeclared_;
   if (needs_key && item().key_index < 0) {
-    return absl::InvalidArgumentError("the record has no key, so its state has no default key; name one");
+    return absl::InvalidArgumentError(in_hook_ ? "a hook has no record, so state has no default key; name one"
+                                               : "the record has no key, so its state has no default key; name one");
   }
   return void_;
 }

@@ -202,7 +202,9 @@ absl::Status BatchRun::StageTimer(std::string_view name, std::optional<int64_t> 
   MS_RETURN_IF_ERROR(void_);
   const MaybeView key = options.key.has_value() ? options.key : ItemKey();
   std::string problem;
-  if (!welcome().timers) {
+  if (in_hook_) {
+    problem = "hooks cannot set timers: they belong to the time of a record";
+  } else if (!welcome().timers) {
     problem = "the manifest has no timers; add timers: {} under spec";
   } else if (name.size() > protocol::kMaxTimerName || !protocol::IsUtf8(name)) {
     problem = StrCat("a name is UTF-8 of at most ", protocol::kMaxTimerName, " bytes");

@@ -11,7 +11,7 @@ using ItemType = protocol::RecordItem::Type;
 const protocol::NamedTopic* InputOf(const BatchRun& run) {
   const auto& inputs = run.welcome().inputs;
   const uint32_t input = run.item().input;
-  return run.item().type == ItemType::kRecord && input < inputs.size() ? &inputs[input] : nullptr;
+  return run.item().type == ItemType::kRecord && !run.in_hook() && input < inputs.size() ? &inputs[input] : nullptr;
 }
 
 }  // namespace
@@ -35,7 +35,9 @@ MaybeView Context::header(std::string_view name) const {
   }
   return last;
 }
-int64_t Context::offset() const { return run_->item().type == ItemType::kRecord ? run_->item().offset.value() : -1; }
+int64_t Context::offset() const {
+  return run_->item().type == ItemType::kRecord && !run_->in_hook() ? run_->item().offset.value() : -1;
+}
 int32_t Context::task() const { return run_->batch().task.value(); }
 uint32_t Context::attempt() const { return run_->item().attempt; }
 std::string_view Context::timer() const { return run_->item().name; }
@@ -66,6 +68,10 @@ absl::Status Context::CancelTimer(std::string_view name, const TimerOptions& opt
 }
 absl::Status Context::FailOutput(absl::Status status) { return run_->FailOutput(std::move(status)); }
 bool Context::Cancelled() { return run_->Cancelled(); }
+std::shared_ptr<void>* Context::GatheredSlot(const void* handle) { return run_->GatheredSlot(handle); }
+void Context::ChangeGathered(const void* handle, std::function<void(std::shared_ptr<void>*)> change) {
+  run_->StageChange(handle, std::move(change));
+}
 
 absl::StatusOr<MaybeView> Table::Get() { return run_->Read(id_, std::nullopt); }
 absl::StatusOr<MaybeView> Table::Get(std::string_view key) { return run_->Read(id_, key); }

@@ -47,6 +47,14 @@ absl::Status CheckNames(const Map& named, const protocol::Welcome& welcome, std:
 
 }  // namespace
 
+std::vector<std::string> Program::Capabilities() const {
+  std::vector<std::string> wanted;
+  if (begin) wanted.emplace_back(protocol::kBeginCapability);
+  if (finalize) wanted.emplace_back(protocol::kFinalizeCapability);
+  if (committed) wanted.emplace_back(protocol::kCommittedCapability);
+  return wanted;
+}
+
 absl::Status CheckFits(const Program& program, const protocol::Welcome& welcome) {
   MS_RETURN_IF_ERROR(CheckStores(program, welcome));
   if (!program.timers.empty() && !welcome.timers) {

@@ -1,7 +1,10 @@
 #ifndef MILLSTREAM_SDK_CPP_PROGRAM_H_
 #define MILLSTREAM_SDK_CPP_PROGRAM_H_
 
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -18,6 +21,12 @@ struct Program {
   HandlerMap timers;    // by the timer's name
   HandlerMap closings;  // by store
   absl::flat_hash_map<std::string, SessionMerge> merges;
+  // Hooks; null: the program has none.
+  Handler begin, finalize;
+  std::function<void(int32_t task)> committed;
+
+  // What HELLO asks for.
+  std::vector<std::string> Capabilities() const;
 };
 
 // Whether the manifest has what the program handles, and the program handles what it has to. FailedPrecondition: it

@@ -10,6 +10,7 @@
 #include "millstream/version.h"
 #include "sdk/cpp/batch_run.h"
 #include "sdk/cpp/row_key.h"
+#include "sdk/cpp/user_code.h"
 #include "sidecar/protocol/codec.h"
 #include "sidecar/protocol/error_codes.h"
 
@@ -58,6 +59,7 @@ absl::Status Session::Greet() {
   hello.parallel = options_.parallel;
   hello.inputs.emplace();
   for (const auto& [input, handler] : program().inputs) hello.inputs->push_back(input);
+  hello.capabilities = program().Capabilities();
   MS_RETURN_IF_ERROR(link_->Send(protocol::EncodeFrame(hello)));
 
   const absl::Duration deadline = SystemClock().Monotonic() + kWelcomeTimeout;
@@ -75,6 +77,11 @@ absl::Status Session::Greet() {
     MS_RETURN_IF_ERROR(CheckManifest(*welcome));
     Bind(std::move(*welcome));
     welcomed_ = true;
+  }
+  for (const std::string& wanted : program().Capabilities()) {
+    const auto& offered = welcome().capabilities;
+    if (std::find(offered.begin(), offered.end(), wanted) != offered.end()) continue;
+    options_.logger(LogSeverity::kWarning, "the program has a hook that this sidecar does not call", {{"hook", wanted}});
   }
   link_->set_cap(welcome().frame_cap);
   run_ = std::make_unique<BatchRun>(this);
@@ -110,13 +117,15 @@ absl::Status Session::Refuse(const char* code, std::string_view problem) {
 absl::Status Session::Serve() {
   while (true) {
     MS_RETURN_IF_ERROR(LeaveIfTold());
-    const bool work = !pending_.empty();
+    const bool work = !pending_.empty() || !committed_.empty();
     if (leaving_ && !work) return absl::OkStatus();
     absl::Duration wait = work ? absl::ZeroDuration() : kIdleWait;
     if (leave_at_.has_value()) wait = std::clamp(*leave_at_ - SystemClock().Monotonic(), absl::ZeroDuration(), wait);
     MS_ASSIGN_OR_RETURN(std::optional<ReceivedMessage> received, Receive(wait));
     if (received.has_value()) {
       MS_RETURN_IF_ERROR(Handle(*std::move(received)));
+    } else if (!committed_.empty()) {
+      CallCommitted();
     } else if (work) {
       MS_RETURN_IF_ERROR(RunFront());
     }
@@ -154,27 +163,66 @@ absl::Status Session::Handle(ReceivedMessage received) {
   }
   if (std::holds_alternative<protocol::Welcome>(received.message))
     return Refuse(protocol::kBadFrame, "WELCOME came a second time");
-  return absl::OkStatus();  // OPEN, CLOSE: nothing is kept between batches; answers nobody waits for any more
+  if (const auto* begin = std::get_if<protocol::BeginTransaction>(&received.message))
+    return TakeHook("BEGIN", begin->seq, begin->task, program().begin);
+  if (const auto* finalize = std::get_if<protocol::FinalizeTransaction>(&received.message))
+    return TakeHook("FINALIZE", finalize->seq, finalize->task, program().finalize);
+  if (const auto* committed = std::get_if<protocol::Committed>(&received.message)) {
+    for (const auto& [task, seq] : committed->tasks) committed_.push_back(task);
+  }
+  // Nothing but what was gathered is kept between batches.
+  if (const auto* open = std::get_if<protocol::Open>(&received.message)) memory().BeginAnew(open->task);
+  if (const auto* close = std::get_if<protocol::Close>(&received.message)) memory().BeginAnew(close->task);
+  return absl::OkStatus();  // an answer nobody waits for any more, too
+}
+
+absl::Status Session::CheckInFlight(uint64_t seq, TaskId task) {
+  for (const Pending& other : pending_) {
+    if (other.batch.seq == seq) return Refuse(protocol::kBadFrame, StrCat("batch ", seq, " came twice"));
+    if (other.cancelled) continue;  // it no longer counts: the sidecar sends the next one at once
+    if (other.batch.task == task)
+      return Refuse(protocol::kBadFrame, StrCat("batch ", seq, ": one of task ", task.value(), " is in flight"));
+  }
+  return absl::OkStatus();
 }
 
 // Queues a batch that agrees with WELCOME and with what is in flight.
 absl::Status Session::Take(protocol::Batch batch, std::shared_ptr<const void> buffer) {
-  int valid = 0;
-  for (const Pending& other : pending_) {
-    if (other.batch.seq == batch.seq) return Refuse(protocol::kBadFrame, StrCat("batch ", batch.seq, " came twice"));
-    if (other.cancelled) continue;  // it no longer counts: the sidecar sends the next one at once
-    if (other.batch.task == batch.task)
-      return Refuse(protocol::kBadFrame,
-                    StrCat("batch ", batch.seq, ": one of task ", batch.task.value(), " is in flight"));
-    ++valid;
-  }
+  MS_RETURN_IF_ERROR(CheckInFlight(batch.seq, batch.task));
+  const auto valid = std::count_if(pending_.begin(), pending_.end(),
+                                   [](const Pending& other) { return !other.cancelled && other.hook == nullptr; });
   if (valid >= options_.parallel)
     return Refuse(protocol::kBadFrame,
                   StrCat("batch ", batch.seq, " is more than the ", options_.parallel, " this worker takes at once"));
   if (const std::string wrong = WrongIds(batch); !wrong.empty())
     return Refuse(protocol::kBadFrame, StrCat("batch ", batch.seq, " names ", wrong));
-  pending_.push_back({std::move(batch), std::move(buffer)});
+  const uint64_t generation = memory().GenerationOf(batch.task);
+  pending_.push_back({std::move(batch), std::move(buffer), nullptr, generation});
   return absl::OkStatus();
+}
+
+absl::Status Session::TakeHook(std::string_view kind, uint64_t seq, TaskId task, const Handler& hook) {
+  if (!hook) return Refuse(protocol::kBadFrame, StrCat(kind, ", which HELLO did not ask for"));
+  MS_RETURN_IF_ERROR(CheckInFlight(seq, task));
+  Pending& pending = pending_.emplace_back();
+  pending.batch.seq = seq;
+  pending.batch.task = task;
+  pending.hook = &hook;
+  pending.generation = memory().GenerationOf(task);
+  return absl::OkStatus();
+}
+
+void Session::CallCommitted() {
+  const TaskId task = committed_.front();
+  committed_.pop_front();
+  if (!program().committed) return;
+  const absl::Status status = CallUserCode([&] {
+    program().committed(task.value());
+    return absl::OkStatus();
+  });
+  if (status.ok()) return;
+  options_.logger(LogSeverity::kError, "the hook for committed transactions failed; it is not called again for this one",
+                  {{"task", std::to_string(task.value())}, {"error", std::string(status.message())}});
 }
 
 std::string Session::WrongIds(const protocol::Batch& batch) const {
@@ -228,11 +276,20 @@ absl::Status Session::Look() {
   }
 }
 
+absl::StatusOr<std::string> Session::RunBatch(const Pending& front) {
+  const bool hook = front.hook != nullptr;
+  MS_ASSIGN_OR_RETURN(std::string result, hook ? run_->RunHook(front.batch, front.generation, *front.hook)
+                                               : run_->Run(front.batch, front.generation));
+  // Not what the sidecar may ever count, if it cannot be remembered: the session ends, and its records come again.
+  MS_RETURN_IF_ERROR(Annotate(run_->ChangeGathered(), "changing what was gathered"));
+  return result;
+}
+
 absl::Status Session::RunFront() {
   Pending& front = pending_.front();
   std::string frame;
   if (!front.cancelled) {
-    absl::StatusOr<std::string> result = run_->Run(front.batch);
+    absl::StatusOr<std::string> result = RunBatch(front);
     if (!result.ok() && !absl::IsCancelled(result.status())) return result.status();
     if (result.ok()) frame = *std::move(result);
   }

@@ -45,8 +45,10 @@ class Session : public BatchHost {
 
  private:
   struct Pending {
-    protocol::Batch batch;
+    protocol::Batch batch;  // of a hook its seq and task
     std::shared_ptr<const void> buffer;
+    const Handler* hook = nullptr;
+    uint64_t generation = 0;  // of the task
     bool cancelled = false;
   };
   absl::Status Greet();
@@ -57,11 +59,17 @@ class Session : public BatchHost {
   absl::Status LeaveIfTold();
   absl::StatusOr<std::optional<ReceivedMessage>> Receive(absl::Duration timeout);
   absl::Status Take(protocol::Batch batch, std::shared_ptr<const void> buffer);
+  // BEGIN or FINALIZE.
+  absl::Status TakeHook(std::string_view kind, uint64_t seq, TaskId task, const Handler& hook);
+  // Whether something with this seq, or of this task, is in flight.
+  absl::Status CheckInFlight(uint64_t seq, TaskId task);
+  void CallCommitted();
   // Whether the ids in a batch are those of WELCOME; what is wrong, if anything.
   std::string WrongIds(const protocol::Batch& batch) const;
   // Everything but VALUES and ROWS.
   absl::Status Handle(ReceivedMessage received);
   absl::Status RunFront();
+  absl::StatusOr<std::string> RunBatch(const Pending& front);
 
   std::unique_ptr<Link> link_;
   const AppOptions& options_;
@@ -71,6 +79,7 @@ class Session : public BatchHost {
   bool said_goodbye_ = false;
   std::optional<absl::Duration> leave_at_;  // after a signal
   std::deque<Pending> pending_;  // the front is at work; bounded by the sidecar: one per task, `parallel` tasks
+  std::deque<TaskId> committed_;  // to be told to the program, between batches: one per transaction of a task
   std::unique_ptr<BatchRun> run_;
 };
 

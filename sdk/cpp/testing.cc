@@ -151,6 +151,9 @@ class TestKit::Impl : public BatchHost {
     std::vector<bool> late;       // by record: for all its windows
   };
 
+  // With the program's hooks around.
+  absl::Status Transaction(std::vector<KitRecord> records);
+  absl::Status CallHook(std::string_view name, const Handler& hook);
   absl::Status HandleAll(std::vector<KitRecord> records);
   Sent MakeBatch(const std::vector<KitRecord>& records) const;
   void FillState(protocol::Batch* batch) const;
@@ -159,7 +162,8 @@ class TestKit::Impl : public BatchHost {
   // All that is due, and what that makes due.
   absl::Status Deliver();
   absl::Status RunDue(const std::vector<KitDue>& due);
-  absl::StatusOr<Told> RunBatch(const protocol::Batch& batch);
+  // `hook`: to be called in place of handlers; null: none.
+  absl::StatusOr<Told> RunBatch(const protocol::Batch& batch, const Handler& hook = nullptr);
   void Take(const protocol::Result& result);
 
   // The store as the batch sees it.
@@ -209,10 +213,10 @@ absl::Status TestKit::Impl::FeedBatch(std::string_view input, const std::vector<
     items.push_back({static_cast<uint32_t>(found - inputs.begin()), next_offset_++,
                      record.timestamp_ms.value_or(now_ms_), record.key, record.value, record.headers});
   }
-  MS_RETURN_IF_ERROR(HandleAll(std::move(items)));
+  MS_RETURN_IF_ERROR(Transaction(std::move(items)));
   for (int round = 0; !looping_.empty(); ++round) {
     if (round == kMostRounds) return absl::InternalError("records come back through the loop without end");
-    MS_RETURN_IF_ERROR(HandleAll(std::exchange(looping_, {})));
+    MS_RETURN_IF_ERROR(Transaction(std::exchange(looping_, {})));
   }
   return absl::OkStatus();
 }
@@ -220,6 +224,25 @@ absl::Status TestKit::Impl::FeedBatch(std::string_view input, const std::vector<
 absl::Status TestKit::Impl::Advance(int64_t milliseconds) {
   MS_RETURN_IF_ERROR(fits_);
   now_ms_ += milliseconds;
+  return Deliver();
+}
+
+absl::Status TestKit::Impl::Transaction(std::vector<KitRecord> records) {
+  MS_RETURN_IF_ERROR(CallHook("begin", program().begin));
+  MS_RETURN_IF_ERROR(HandleAll(std::move(records)));
+  MS_RETURN_IF_ERROR(CallHook("finalize", program().finalize));
+  if (program().committed) program().committed(0);
+  return absl::OkStatus();
+}
+
+absl::Status TestKit::Impl::CallHook(std::string_view name, const Handler& hook) {
+  if (!hook) return absl::OkStatus();
+  protocol::Batch batch;
+  batch.seq = ++last_seq_;
+  batch.task = TaskId(0);
+  MS_ASSIGN_OR_RETURN(const Told told, RunBatch(batch, hook));
+  Take(told.result);
+  if (told.result.failure.has_value()) return StatusOf(*told.result.failure, StrCat(" (hook ", name, ")"));
   return Deliver();
 }
 
@@ -283,10 +306,12 @@ void TestKit::Impl::FillState(protocol::Batch* batch) const {
   }
 }
 
-absl::StatusOr<TestKit::Impl::Told> TestKit::Impl::RunBatch(const protocol::Batch& batch) {
+absl::StatusOr<TestKit::Impl::Told> TestKit::Impl::RunBatch(const protocol::Batch& batch, const Handler& hook) {
   scratch_.clear();
   Told told;
-  MS_ASSIGN_OR_RETURN(told.frame, run_.Run(batch));
+  const uint64_t generation = memory().GenerationOf(batch.task);
+  MS_ASSIGN_OR_RETURN(told.frame, hook ? run_.RunHook(batch, generation, hook) : run_.Run(batch, generation));
+  MS_RETURN_IF_ERROR(run_.ChangeGathered());
   MS_ASSIGN_OR_RETURN(const protocol::WorkerMessage message,
                       protocol::DecodeWorkerMessage(std::string_view(told.frame).substr(protocol::kFrameHeaderBytes)));
   told.result = std::get<protocol::Result>(message);

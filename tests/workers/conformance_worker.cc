@@ -14,6 +14,7 @@
 #include "common/base/bytes.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "millstream/gathered.h"
 #include "millstream/worker.h"
 
 namespace millstream {
@@ -184,8 +185,19 @@ bool IsOfTime(std::string_view command) {
   return std::find(std::begin(kCommands), std::end(kCommands), command) != std::end(kCommands);
 }
 
+// What scripts gather for their task, for the hook.
+const worker::Gathered<std::vector<std::string>> gathered;
+
+void Gather(Context& ctx, std::string text) {
+  gathered.Change(ctx, [text = std::move(text)](std::vector<std::string>& texts) { texts.push_back(text); });
+}
+
 absl::Status Do(Context& ctx, const Words& words) {
   const std::string& name = words[0];
+  if (name == "gather") {
+    Gather(ctx, *Word(words[1]));
+    return absl::OkStatus();
+  }
   if (IsOfTime(name)) return DoTime(ctx, words);
   if (name == "join") return Get(ctx, ctx.Join(words[1]), words);
   if (name == "lookup") return Get(ctx, ctx.Lookup(words[1]), words);
@@ -261,6 +273,20 @@ absl::Status Ints(Context& ctx) {
   return ctx.Emit("out", ctx.key(), std::to_string(static_cast<int64_t>(ReadBigEndian64(*ctx.value()))));
 }
 
+absl::Status SendGathered(Context& ctx) {
+  for (const std::string& text : gathered.Take(ctx)) {
+    if (text == "fail") return absl::InternalError(text);
+    if (!text.starts_with("count:")) {
+      MS_RETURN_IF_ERROR(ctx.Emit("out", std::nullopt, text));
+      continue;
+    }
+    const std::string key = text.substr(6);
+    MS_ASSIGN_OR_RETURN(const MaybeView before, ctx.State("counts").Get(key));
+    MS_RETURN_IF_ERROR(ctx.State("counts").Put(key, std::to_string(Int(before.value_or("0")) + 1)));
+  }
+  return absl::OkStatus();
+}
+
 int Main() {
   worker::App app;
   app.On("script", Script).On("echo", Echo).On("ints", Ints);
@@ -269,6 +295,9 @@ int Main() {
   for (const std::string& feature : Split(needs == nullptr ? "" : needs, ',')) {
     if (feature == "timers") app.OnTimer("tick", Due).OnTimer("other", Due);
     if (feature == "closings") app.OnClose("final", Closed);
+    if (feature == "hooks") {
+      app.OnBegin([](Context&) { return absl::OkStatus(); }).OnFinalize(SendGathered).OnCommitted([](int32_t) {});
+    }
     if (feature == "sessions") app.MergeSessions("visits", Joined);
   }
   const absl::Status status = app.Run();

@@ -12,6 +12,7 @@
 #include "common/base/strings.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "millstream/gathered.h"
 #include "millstream/worker.h"
 #include "sidecar/protocol/codec.h"
 #include "sidecar/protocol/error_codes.h"
@@ -555,6 +556,89 @@ TEST_F(TimeTest, AProgramThatDoesNotFitSaysSoToBothSides) {
   const absl::Status status = Join();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("add OnClose(\"minutes\", ...)"));
+}
+
+// A program with all hooks; what it gathers is the values of its records.
+class HooksTest : public CppWorkerTest {
+ protected:
+  void SetUp() override {
+    CppWorkerTest::SetUp();
+    app_ = std::make_unique<App>(options_);
+    app_->On("in",
+             [](Context& ctx) -> absl::Status {
+               words_.Change(ctx, [word = std::string(*ctx.value())](std::string& all) { all += word + " "; });
+               return ctx.value() == "bad" ? absl::InternalError("no") : absl::OkStatus();
+             })
+        .OnBegin([](Context& ctx) { return ctx.Emit("out", std::nullopt, "begin"); })
+        .OnFinalize([](Context& ctx) -> absl::Status {
+          const std::string words = words_.Take(ctx);
+          if (words.starts_with("fetch")) return ctx.State("cold").Get("k").status();
+          return ctx.Emit("out", std::nullopt, words);
+        })
+        .OnCommitted([this](int32_t task) {
+          absl::MutexLock lock(&mutex_);
+          committed_.push_back(task);
+        });
+    thread_ = std::thread([this] { status_ = app_->Run(); });
+  }
+  // The only output of the next RESULT, which answers a hook.
+  std::string ExpectHook(uint64_t seq) {
+    const auto result = Expect<protocol::Result>();
+    EXPECT_EQ(result.seq, seq);
+    EXPECT_EQ(result.done, 0u);
+    EXPECT_FALSE(result.failure.has_value());
+    EXPECT_EQ(result.outputs.size(), 1u);
+    if (result.outputs.size() != 1) return "";
+    EXPECT_EQ(result.outputs[0].timestamp_ms, std::nullopt);
+    return std::string(*result.outputs[0].value);
+  }
+
+  static inline const Gathered<std::string> words_;
+  absl::Mutex mutex_;
+  std::vector<int32_t> committed_;
+};
+
+TEST_F(HooksTest, SeeTransactionsAndSendWhatWasGathered) {
+  Send(EncodeFrame(protocol::Open{TaskId(3)}));
+  Send(EncodeFrame(protocol::BeginTransaction{1, TaskId(3)}));
+  EXPECT_EQ(ExpectHook(1), "begin");
+  Send(BatchFrame(2, {{"k", "a"}, {"k", "b"}, {"k", "bad"}}));
+  EXPECT_EQ(Expect<protocol::Result>().done, 2u);
+  Send(BatchFrame(3, {{"k", "c"}}));
+  EXPECT_EQ(Expect<protocol::Result>().done, 1u);
+  Send(EncodeFrame(protocol::FinalizeTransaction{4, TaskId(3)}));
+  EXPECT_EQ(ExpectHook(4), "a b c ");
+  Send(EncodeFrame(protocol::Committed{{{TaskId(3), 4}, {TaskId(5), 1}}}));
+  const auto told = [this] { return committed_.size() >= 2; };
+  absl::MutexLock lock(&mutex_);
+  ASSERT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&told), absl::Seconds(10)));
+  EXPECT_THAT(committed_, ::testing::ElementsAre(3, 5));
+}
+
+TEST_F(HooksTest, WhatAnAbortedTransactionGatheredIsForgotten) {
+  Send(EncodeFrame(protocol::BeginTransaction{1, TaskId(3)}));
+  ExpectHook(1);
+  Send(BatchFrame(2, {{"k", "lost"}}));
+  Expect<protocol::Result>();
+  Send(EncodeFrame(protocol::Close{TaskId(3)}));
+  Send(EncodeFrame(protocol::Open{TaskId(3)}));
+  Send(BatchFrame(3, {{"k", "again"}}));
+  Expect<protocol::Result>();
+  Send(EncodeFrame(protocol::FinalizeTransaction{4, TaskId(3)}));
+  EXPECT_EQ(ExpectHook(4), "again ");
+}
+
+TEST_F(HooksTest, OneThatIsCancelledEndsEmpty) {
+  Send(BatchFrame(2, {{"k", "fetch"}}));
+  Expect<protocol::Result>();
+  Send(EncodeFrame(protocol::FinalizeTransaction{4, TaskId(3)}));
+  const auto get = Expect<protocol::Get>();
+  EXPECT_EQ(get.seq, 4u);
+  Send(EncodeFrame(protocol::Cancel{4}));
+  const auto result = Expect<protocol::Result>();
+  EXPECT_EQ(result.seq, 4u);
+  EXPECT_TRUE(result.outputs.empty());
+  EXPECT_FALSE(result.failure.has_value());
 }
 
 TEST_F(CppWorkerTest, TraceNamesEveryItemBeforeItStarts) {

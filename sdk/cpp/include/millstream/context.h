@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,7 +19,7 @@ namespace millstream::worker {
 /// What an output record may have beside key and value.
 struct EmitOptions {
   /// Milliseconds since 1970. Default: that of the record being handled (of a timer its time, of a closing window its
-  /// last millisecond); the sidecar's clock where that is outside the limits.
+  /// last millisecond); the sidecar's clock where that is outside the limits, and in hooks.
   std::optional<int64_t> timestamp_ms = {};
   /// In order; names may repeat.
   std::vector<std::pair<std::string_view, MaybeView>> headers = {};
@@ -40,7 +41,7 @@ struct TimerOptions {
   MaybeView key = {};
 };
 
-/// What is being handled (a record, or a timer that is due, or a window that closes), and what its handler
+/// What is being handled (a record, or a timer that is due, a window that closes, a transaction), and what its handler
 /// may do. Valid during the call, on the calling thread; everything it hands out points into the batch's memory and is
 /// gone afterwards.
 class Context {
@@ -49,12 +50,12 @@ class Context {
   std::string_view input() const;
   /// The name of its topic, for messages.
   std::string_view topic() const;
-  /// Of the record, timer or window; nullopt: a record without key.
+  /// Of the record, timer or window; nullopt: a record without key, or a hook.
   MaybeView key() const;
   /// Of the record; of a closing window the last one. nullopt: a tombstone, or there is none.
   MaybeView value() const;
   /// Milliseconds since 1970, possibly negative: of the record, when the timer was to be due, the last one of a closing
-  /// window.
+  /// window; 0 in a hook.
   int64_t timestamp_ms() const;
   /// In order; names may repeat.
   const std::vector<std::pair<std::string_view, MaybeView>>& headers() const;
@@ -108,11 +109,17 @@ class Context {
 
  private:
   friend class BatchRun;
+  template <typename T>
+  friend class Gathered;
   explicit Context(BatchRun* run) : run_(run) {}
+  // What the task has gathered for a handle; nullptr: the task is no longer this worker's.
+  std::shared_ptr<void>* GatheredSlot(const void* handle);
+  // Changes it once the record counts.
+  void ChangeGathered(const void* handle, std::function<void(std::shared_ptr<void>*)> change);
   BatchRun* run_;
 };
 
-/// What is called for every record of an input, for timers and closing windows. OK: it is done. Any other
+/// What is called for every record of an input, for timers and closing windows, and as a hook. OK: it is done. Any other
 /// status (or an exception) fails it: what it staged is dropped, and errors.onFailure of the manifest decides. DataLoss
 /// means that the input cannot be read: failure class Decode, not retried. May be called more than once for a record;
 /// its effects count once.
