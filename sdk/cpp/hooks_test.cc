@@ -98,7 +98,8 @@ TEST(Hooks, HaveNoKeyAndNoTime) {
   EXPECT_THAT(told([](Context& ctx) { return ctx.State("counts").Put("x"); }), HasSubstr("a hook has no record"));
   EXPECT_THAT(told([](Context& ctx) { return ctx.SetTimer("t", 1, {.key = "a"}); }),
               HasSubstr("Output: timer \"t\": hooks cannot set timers"));
-  EXPECT_THAT(told([](Context& ctx) { return ctx.CancelTimer("t", {.key = "a"}); }), HasSubstr("hooks cannot set timers"));
+  EXPECT_THAT(told([](Context& ctx) { return ctx.CancelTimer("t", {.key = "a"}); }),
+              HasSubstr("hooks cannot set timers"));
   EXPECT_THAT(told([](Context& ctx) { return ctx.Windows("minutes").Windows().status(); }),
               HasSubstr("hooks have no windows or sessions"));
   EXPECT_THAT(told([](Context& ctx) { return ctx.Sessions("visits").Put("x"); }),

@@ -81,7 +81,8 @@ absl::Status Session::Greet() {
   for (const std::string& wanted : program().Capabilities()) {
     const auto& offered = welcome().capabilities;
     if (std::find(offered.begin(), offered.end(), wanted) != offered.end()) continue;
-    options_.logger(LogSeverity::kWarning, "the program has a hook that this sidecar does not call", {{"hook", wanted}});
+    options_.logger(LogSeverity::kWarning, "the program has a hook that this sidecar does not call",
+                    {{"hook", wanted}});
   }
   link_->set_cap(welcome().frame_cap);
   run_ = std::make_unique<BatchRun>(this);
@@ -221,7 +222,8 @@ void Session::CallCommitted() {
     return absl::OkStatus();
   });
   if (status.ok()) return;
-  options_.logger(LogSeverity::kError, "the hook for committed transactions failed; it is not called again for this one",
+  options_.logger(LogSeverity::kError,
+                  "the hook for committed transactions failed; it is not called again for this one",
                   {{"task", std::to_string(task.value())}, {"error", std::string(status.message())}});
 }
 

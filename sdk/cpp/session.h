@@ -78,7 +78,7 @@ class Session : public BatchHost {
   bool leaving_ = false;  // GOODBYE was sent or came: no batch follows
   bool said_goodbye_ = false;
   std::optional<absl::Duration> leave_at_;  // after a signal
-  std::deque<Pending> pending_;  // the front is at work; bounded by the sidecar: one per task, `parallel` tasks
+  std::deque<Pending> pending_;   // the front is at work; bounded by the sidecar: one per task, `parallel` tasks
   std::deque<TaskId> committed_;  // to be told to the program, between batches: one per transaction of a task
   std::unique_ptr<BatchRun> run_;
 };

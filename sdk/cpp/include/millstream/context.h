@@ -119,10 +119,10 @@ class Context {
   BatchRun* run_;
 };
 
-/// What is called for every record of an input, for timers and closing windows, and as a hook. OK: it is done. Any other
-/// status (or an exception) fails it: what it staged is dropped, and errors.onFailure of the manifest decides. DataLoss
-/// means that the input cannot be read: failure class Decode, not retried. May be called more than once for a record;
-/// its effects count once.
+/// What is called for every record of an input, for timers and closing windows, and as a hook. OK: it is done. Any
+/// other status (or an exception) fails it: what it staged is dropped, and errors.onFailure of the manifest decides.
+/// DataLoss means that the input cannot be read: failure class Decode, not retried. May be called more than once for a
+/// record; its effects count once.
 using Handler = std::function<absl::Status(Context&)>;
 
 /// Makes one value of those of the sessions that a record connected, oldest first, two at least. An error fails the

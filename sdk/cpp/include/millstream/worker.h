@@ -73,15 +73,15 @@ class App {
   App& OnClose(std::string store, Handler handler);
   /// For a store of type Session: what becomes of the values of sessions that a record connects and does not write.
   App& MergeSessions(std::string store, SessionMerge merge);
-  /// When a transaction begins for a task. What a hook writes and emits becomes part of the transaction; an error aborts
-  /// it, and its records come again. There is no record: no default key of state, no windows, sessions or timers.
-  /// Transactions then hold whole batches.
+  /// When a transaction begins for a task. What a hook writes and emits becomes part of the transaction; an error
+  /// aborts it, and its records come again. There is no record: no default key of state, no windows, sessions or
+  /// timers. Transactions then hold whole batches.
   App& OnBegin(Handler hook);
   /// Before a transaction with records of the task is closed: the place to send what was gathered over many of them
   /// (Gathered in gathered.h).
   App& OnFinalize(Handler hook);
-  /// After a transaction with effects of the task was committed: at most once for each, and never if the sidecar dies in
-  /// between. For side effects that may be left out.
+  /// After a transaction with effects of the task was committed: at most once for each, and never if the sidecar dies
+  /// in between. For side effects that may be left out.
   App& OnCommitted(std::function<void(int32_t task)> hook);
 
   /// Serves until GOODBYE, Stop or a signal (OK), or until there is no point: the sidecar refuses this program
