@@ -1,7 +1,7 @@
-#include <cmath>
-
 #include <millstream/json.h>
 #include <millstream/typed.h>
+
+#include <cmath>
 
 namespace ms = millstream::worker;
 
