@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the tables or the flights to their topics: load.sh tables|flights [--limit N] [OPTION OF millstream produce...]
+# Writes the tables or the flights to their topics: load.sh tables|flights [--limit N] [--data DIR | --kafka HOST:PORT ...]
 # For example: load.sh tables --data /tmp/arrivals
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -20,7 +20,9 @@ case $what in
     done | millstream produce regions --format keyvalue "$@"
     ;;
   flights)
-    python3 "$here/../flights/data.py" --json "${limit[@]}" | millstream produce flights --key origin --timestamp date --partitions 4 "$@"
+    # The flights are of 2001, and a Kafka deletes what is older than a week unless the topic says otherwise.
+    millstream topics create flights --partitions 4 --config retention.ms=-1 --if-missing "$@"
+    python3 "$here/../flights/data.py" --json "${limit[@]}" | millstream produce flights --key origin --timestamp date "$@"
     ;;
   *) echo "load.sh tables|flights" >&2; exit 2 ;;
 esac

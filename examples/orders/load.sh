@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the events to the topic `order-events`: load.sh [--orders N] [OPTION OF millstream produce...]
+# Writes the events to the topic `order-events`: load.sh [--orders N] [--data DIR | --kafka HOST:PORT ...]
 # For example: load.sh --data /tmp/orders
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -8,4 +8,5 @@ if [[ ${1:-} == --orders ]]; then
   orders=(--orders "$2")
   shift 2
 fi
-python3 "$here/events.py" "${orders[@]}" | millstream produce order-events --key order --timestamp time --partitions 4 "$@"
+millstream topics create order-events --partitions 4 --config retention.ms=-1 --if-missing "$@"  # their times are long ago: a Kafka would delete them
+python3 "$here/events.py" "${orders[@]}" | millstream produce order-events --key order --timestamp time "$@"

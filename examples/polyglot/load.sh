@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the flights to the topic `flights`: load.sh [--limit N] [OPTION OF millstream produce...]
+# Writes the flights to the topic `flights`: load.sh [--limit N] [--data DIR | --kafka HOST:PORT ...]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 limit=()
@@ -7,4 +7,6 @@ if [[ ${1:-} == --limit ]]; then
   limit=(--limit "$2")
   shift 2
 fi
-python3 "$here/../flights/data.py" --json "${limit[@]}" | millstream produce flights --key origin --timestamp date --partitions 4 "$@"
+# The flights are of 2001, and a Kafka deletes what is older than a week unless the topic says otherwise.
+millstream topics create flights --partitions 4 --config retention.ms=-1 --if-missing "$@"
+python3 "$here/../flights/data.py" --json "${limit[@]}" | millstream produce flights --key origin --timestamp date "$@"
