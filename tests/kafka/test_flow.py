@@ -89,8 +89,8 @@ def test_orders_go_through_the_loop_once_whoever_is_killed(group, one, seed):
     for point in ("after-first-append:2", "after-offsets-sent:3", "half-applied-flush:2"):
         if not first.process:
             first.start(mode="slow", crash_at=point)
-        g.order(100, seed)
         done = g.tail.count()
+        g.order(100, seed)
         wait_until(lambda: g.tail.count() > done or not first.alive(), g.logs)
         first.kill()
     # Another machine, whose tables and state come from the topics; the owner dies while both share the tasks.

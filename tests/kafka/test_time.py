@@ -81,10 +81,10 @@ def test_windows_sessions_and_timers_under_kills(group, one, seed):
     for point in ("after-reply:2", "after-flush:3", "commit-done-not-applied:2"):
         if not first.process:
             first.start(mode="slow", crash_at=point)
-        rows, now = batch(seed, now, 200)
+        done = g.reminders.count()
+        rows, now = batch(seed, now, 300)
         g.click(rows)
-        done = g.tail.count()
-        wait_until(lambda: g.tail.count() > done or not first.alive(), g.logs)
+        wait_until(lambda: g.reminders.count() > done or not first.alive(), g.logs)
         first.kill()
     # Another machine: all that is known of time comes from the topics, and late is what was late before.
     g.member()
