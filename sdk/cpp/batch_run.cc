@@ -161,7 +161,7 @@ void BatchRun::FillState(const protocol::Batch::StoreState& state) {
 absl::Status BatchRun::SendExtendIfDue(size_t done) {
   if (done == 0) return absl::OkStatus();
   const absl::Duration now = CoarseTime();
-  if (now - extended_at_ < absl::Milliseconds(welcome().deadline_ms) / 4) return absl::OkStatus();
+  if (now - extended_at_ < absl::Milliseconds(welcome().deadline_ms / 4)) return absl::OkStatus();
   extended_at_ = now;
   return host_->Send(protocol::EncodeFrame(protocol::Extend{batch_->seq, static_cast<uint32_t>(done)}));
 }
