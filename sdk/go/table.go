@@ -228,9 +228,9 @@ func (t *table[K, V]) write(ctx *Context, id int, to *slot, key []byte, value V)
 	if err != nil {
 		return ctx.fail(&OutputError{fmt.Sprintf("%s %q: a value cannot be encoded as %s: %v", t.word, t.name, t.value.Name(), err), err})
 	}
-	if most := ctx.batch.schema.tables[id].max; int64(len(data)) > most {
-		return ctx.fail(&OutputError{Message: fmt.Sprintf("%s %q: the value of key %.80q has %d bytes, the limit is %d", t.word, t.name,
-			key, len(data), most)})
+	if most := ctx.batch.schema.tables[id].max; int64(len(key)+len(data)) > most {
+		return ctx.fail(&OutputError{Message: fmt.Sprintf("%s %q: key %.80q and its value have %d bytes, the limit is %d", t.word, t.name,
+			key, len(key)+len(data), most)})
 	}
 	ctx.batch.write(ctx, id, to, key, data)
 	return nil

@@ -164,10 +164,10 @@ impl<K: Encode + Decode, V: Encode + Decode> SessionStore<K, V> {
 pub(crate) fn put<K, V: Encode>(table: &Table<K, V>, ctx: &mut Context<'_>, at: KeyRef, value: &V::Input) -> Result<(), Error> {
     let place = table.encode(ctx, &table.value, value, "value")?;
     let most = ctx.run.schema.tables[at.store].max_bytes;
-    let size = ctx.run.bytes(place).len();
+    let size = ctx.run.bytes(at.key).len() + ctx.run.bytes(place).len();
     if size as i64 > most {
         let key = shown(ctx.run.bytes(at.key));
-        let message = format!("store \"{}\": the value of key \"{key}\" has {size} bytes, the limit is {most}", table.name());
+        let message = format!("store \"{}\": key \"{key}\" and its value have {size} bytes, the limit is {most}", table.name());
         return Err(ctx.run.fail(Error::output(message)));
     }
     ctx.run.write(at, Some(place));

@@ -103,8 +103,9 @@ public final class Store<K, V> extends Table<K, V> {
   private void write(Context ctx, int id, Slot slot, Bytes key, V value) {
     Bytes raw = encodeValue(value);
     long most = ctx.batch.schema.stores.get(id).max();
-    if (raw.length > most) {
-      throw new OutputException(place() + ": the value of key " + key + " has " + raw.length + " bytes, the limit is " + most);
+    long size = (long) key.length + raw.length;
+    if (size > most) {
+      throw new OutputException(place() + ": key " + key + " and its value have " + size + " bytes, the limit is " + most);
     }
     ctx.batch.write(ctx, id, slot, key, raw);
   }
