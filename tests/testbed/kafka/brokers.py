@@ -28,7 +28,7 @@ import token_endpoint  # noqa: E402
 import wire  # noqa: E402
 
 HOST = "127.0.0.1"
-DEADLINE = 120.0  # seconds until a broker must have started; generous: it only bounds a failing start
+DEADLINE = 300.0  # seconds until a broker must have started; generous: it only bounds a failing start
 SECURE = ["SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 JAAS = "org.apache.kafka.common.security"
