@@ -567,6 +567,7 @@ class HooksTest : public CppWorkerTest {
     app_->On("in",
              [](Context& ctx) -> absl::Status {
                words_.Change(ctx, [word = std::string(*ctx.value())](std::string& all) { all += word + " "; });
+               if (ctx.value() == "ask") return ctx.State("cold").Get().status();
                return ctx.value() == "bad" ? absl::InternalError("no") : absl::OkStatus();
              })
         .OnBegin([](Context& ctx) { return ctx.Emit("out", std::nullopt, "begin"); })
@@ -626,6 +627,17 @@ TEST_F(HooksTest, WhatAnAbortedTransactionGatheredIsForgotten) {
   Expect<protocol::Result>();
   Send(EncodeFrame(protocol::FinalizeTransaction{4, TaskId(3)}));
   EXPECT_EQ(ExpectHook(4), "again ");
+}
+
+TEST_F(HooksTest, ABatchThatOutlivesItsTransactionGathersNothing) {
+  Send(BatchFrame(2, {{"k", "ask"}}));
+  const auto get = Expect<protocol::Get>();
+  Send(EncodeFrame(protocol::Close{TaskId(3)}));
+  Send(EncodeFrame(protocol::Open{TaskId(3)}));
+  Send(EncodeFrame(protocol::Values{2, get.rid, {std::nullopt}, {}}));
+  Expect<protocol::Result>();
+  Send(EncodeFrame(protocol::FinalizeTransaction{4, TaskId(3)}));
+  EXPECT_EQ(ExpectHook(4), "");
 }
 
 TEST_F(HooksTest, OneThatIsCancelledEndsEmpty) {
