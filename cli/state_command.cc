@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "CLI/CLI.hpp"
 #include "cli/access/http_state.h"
@@ -21,8 +23,33 @@ struct StateOptions {
 };
 
 std::string RowJson(const StateRow& row, ByteFormat key_format, ByteFormat value_format) {
-  return StrCat("{\"key\":", ToJsonText(row.key, key_format), ",\"value\":", ToJsonText(row.value, value_format),
-                ",\"task\":", row.task, "}");
+  std::string window;
+  if (row.window) {
+    window = StrCat(",\"start\":", row.window->start_ms, ",\"end\":", row.window->end_ms, ",\"startTime\":\"",
+                    HumanTime(row.window->start_ms), "\",\"endTime\":\"", HumanTime(row.window->end_ms), "\"");
+  }
+  return StrCat("{\"key\":", ToJsonText(row.key, key_format), window,
+                ",\"value\":", ToJsonText(row.value, value_format), ",\"task\":", row.task, "}");
+}
+
+// Rows as a table: with the times of windows where there are any.
+std::string RowTable(std::span<const StateRow> rows, ByteFormat key_format, ByteFormat value_format) {
+  const bool windows =
+      std::any_of(rows.begin(), rows.end(), [](const StateRow& row) { return row.window.has_value(); });
+  std::vector<std::vector<std::string>> table = {windows
+                                                     ? std::vector<std::string>{"KEY", "START", "END", "VALUE", "TASK"}
+                                                     : std::vector<std::string>{"KEY", "VALUE", "TASK"}};
+  for (const StateRow& row : rows) {
+    std::vector<std::string>& line = table.emplace_back();
+    line.push_back(ToPlainText(row.key, key_format));
+    if (windows) {
+      line.push_back(row.window ? HumanTime(row.window->start_ms) : "");
+      line.push_back(row.window ? HumanTime(row.window->end_ms) : "");
+    }
+    line.push_back(ToPlainText(row.value, value_format));
+    line.push_back(StrCat(row.task));
+  }
+  return Table(table);
 }
 
 // Where state is asked for: a running sidecar, Kafka's changelogs, or the data folder, whoever holds it.
@@ -39,7 +66,7 @@ class Source {
     MS_ASSIGN_OR_RETURN(source.access_, context.Open("state", false));
     return source;
   }
-  absl::StatusOr<StateRow> Get(const StateQuery& query) {
+  absl::StatusOr<std::vector<StateRow>> Get(const StateQuery& query) {
     return http_ != nullptr ? http_->GetState(query) : access_->GetState(query);
   }
   absl::StatusOr<std::vector<StateRow>> Scan(const StateQuery& query) {
@@ -59,11 +86,17 @@ int Get(const Context& context, StateOptions options) {
   options.query.processor = context.processor;
   absl::StatusOr<Source> source = Source::Open(context, options);
   if (!source.ok()) return context.Fail(source.status());
-  const absl::StatusOr<StateRow> row = source->Get(options.query);
-  if (!row.ok()) return context.Fail(row.status());
+  const absl::StatusOr<std::vector<StateRow>> rows = source->Get(options.query);
+  if (!rows.ok()) return context.Fail(rows.status());
   const ByteFormat value_format = *ParseByteFormat(options.value_format);
-  std::cout << (context.json ? RowJson(*row, key_format, value_format) : ToPlainText(row->value, value_format))
-            << std::endl;
+  if (context.json) {
+    for (const StateRow& row : *rows) std::cout << RowJson(row, key_format, value_format) << '\n';
+  } else if (rows->front().window) {
+    std::cout << RowTable(*rows, key_format, value_format);
+  } else {
+    std::cout << ToPlainText(rows->front().value, value_format) << '\n';
+  }
+  std::cout.flush();
   return kExitOk;
 }
 
@@ -93,16 +126,12 @@ int Scan(const Context& context, StateOptions options) {
   const absl::StatusOr<std::vector<StateRow>> rows = source->Scan(options.query);
   if (!rows.ok()) return context.Fail(rows.status());
   const ByteFormat value_format = *ParseByteFormat(options.value_format);
-  std::vector<std::vector<std::string>> table = {{"KEY", "VALUE", "TASK"}};
-  for (size_t i = 0; i < rows->size() && i < wanted; ++i) {
-    const StateRow& row = (*rows)[i];
-    if (context.json) {
-      std::cout << RowJson(row, key_format, value_format) << '\n';
-    } else {
-      table.push_back({ToPlainText(row.key, key_format), ToPlainText(row.value, value_format), StrCat(row.task)});
-    }
+  const std::span<const StateRow> shown = std::span(*rows).first(std::min(rows->size(), wanted));
+  if (context.json) {
+    for (const StateRow& row : shown) std::cout << RowJson(row, key_format, value_format) << '\n';
+  } else {
+    std::cout << RowTable(shown, key_format, value_format);
   }
-  if (!context.json) std::cout << Table(table);
   if (rows->size() > wanted)
     std::cerr << "there are more; raise --limit, or narrow with --from, --to or --prefix" << std::endl;
   std::cout.flush();
@@ -120,7 +149,8 @@ void RegisterState(CLI::App* app, Context* context) {
       "  millstream state get totals alice -f processor.yaml --kafka localhost:9092");
 
   auto options = std::make_shared<StateOptions>();
-  CLI::App* get = group->add_subcommand("get", "The committed value of one key");
+  CLI::App* get = group->add_subcommand(
+      "get", "The committed value of one key; of a store with windows or sessions all of the key");
   get->add_option("store", options->query.store, "Store")->required();
   get->add_option("key", options->key, "Key, see --key-format")->required();
   get->callback([=] { context->selected = [=] { return Get(*context, *options); }; });

@@ -142,9 +142,24 @@ inline TaskRow ToTaskRow(const Json& json) {
           .error = json.at(5)};
 }
 
-inline Json FromStateRow(const StateRow& row) { return {row.task, FromBytes(row.key), FromBytes(row.value)}; }
-inline StateRow ToStateRow(const Json& json) {
-  return {.task = json.at(0).get<int32_t>(), .key = ToBytes(json.at(1)), .value = ToBytes(json.at(2))};
+inline Json FromStateRows(const std::vector<StateRow>& rows) {
+  Json list = Json::array();
+  for (const StateRow& row : rows) {
+    Json one = {row.task, FromBytes(row.key), FromBytes(row.value)};
+    if (row.window) one.insert(one.end(), {row.window->start_ms, row.window->end_ms});
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+inline std::vector<StateRow> ToStateRows(const Json& list) {
+  std::vector<StateRow> rows;
+  for (const Json& json : list) {
+    StateRow row{
+        .task = json.at(0).get<int32_t>(), .key = ToBytes(json.at(1)), .value = ToBytes(json.at(2)), .window = {}};
+    if (json.size() > 3) row.window = {json.at(3).get<int64_t>(), json.at(4).get<int64_t>()};
+    rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 }  // namespace millstream::cli::call_json

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "cli/access/state_rows.h"
 #include "cli/tools/read_range.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
@@ -18,16 +19,17 @@ class ChangelogState : public ProcessorBackend {
   ChangelogState(log::Log* log, std::optional<spec::StreamProcessorSpec> processor)
       : log_(log), processor_(std::move(processor)) {}
 
-  absl::StatusOr<StateRow> GetState(const StateQuery& query) override {
+  absl::StatusOr<std::vector<StateRow>> GetState(const StateQuery& query) override {
     MS_ASSIGN_OR_RETURN(const Changelog changelog, Find(query));
     const int32_t task = host::TaskOfKey(*processor_, changelog.tasks, query.key).value();
+    if (changelog.windowed != nullptr) return GetWindows(changelog, task, query);
     MaybeBytes value;
     MS_RETURN_IF_ERROR(Read(changelog, task, [&](log::Record record) {
       if (record.key == query.key) value = std::move(record.value);
       return absl::OkStatus();
     }));
     if (!value.has_value()) return absl::NotFoundError(StrCat("no such key in store ", query.store));
-    return StateRow{.task = task, .key = query.key, .value = *std::move(value)};
+    return std::vector<StateRow>{{.task = task, .key = query.key, .value = *std::move(value), .window = {}}};
   }
 
   absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) override {
@@ -36,7 +38,8 @@ class ChangelogState : public ProcessorBackend {
     for (int32_t task = 0; task < changelog.tasks && rows.size() < query.limit; ++task) {
       MS_ASSIGN_OR_RETURN(Compacted state, ReadCompacted(changelog, task, query));
       const auto take = [&](auto& row) {
-        if (rows.size() < query.limit) rows.push_back({.task = task, .key = row.first, .value = std::move(row.second)});
+        if (rows.size() < query.limit)
+          rows.push_back(RowOf(changelog.windowed, task, row.first, std::move(row.second)));
       };
       if (query.reverse) {
         for (auto row = state.rbegin(); row != state.rend(); ++row) take(*row);
@@ -57,6 +60,7 @@ class ChangelogState : public ProcessorBackend {
   struct Changelog {
     std::string topic;
     int tasks = 0;
+    const spec::StoreSpec* windowed = nullptr;  // the store, if it has windows or sessions
   };
 
   static absl::Status AskThere() {
@@ -83,7 +87,18 @@ class ChangelogState : public ProcessorBackend {
                                         processor_->QualifiedName(), " has never run on this Kafka"));
     }
     MS_RETURN_IF_ERROR(info.status());
-    return Changelog{store->changelog.topic, info->partitions};
+    const bool windowed = store->type != spec::StoreType::kKeyValue;
+    return Changelog{store->changelog.topic, info->partitions, windowed ? store : nullptr};
+  }
+
+  absl::StatusOr<std::vector<StateRow>> GetWindows(const Changelog& changelog, int32_t task, StateQuery query) const {
+    engine::RowRange range = engine::RowsOf(*changelog.windowed, query.key);
+    query.from = std::move(range.from);
+    query.to = std::move(range.to);
+    MS_ASSIGN_OR_RETURN(Compacted state, ReadCompacted(changelog, task, query));
+    std::vector<StateRow> rows;
+    for (auto& [key, value] : state) rows.push_back(RowOf(changelog.windowed, task, key, std::move(value)));
+    return WindowsOfKey(query, std::move(rows));
   }
 
   template <typename Take>

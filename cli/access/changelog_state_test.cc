@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "common/base/strings.h"
 #include "common/log/embedded/embedded_log.h"
 #include "common/log/embedded/test_folder.h"
 #include "common/log/partitioner.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "sidecar/engine/windows.h"
 
 namespace millstream::cli {
 namespace {
@@ -27,12 +29,18 @@ class ChangelogStateTest : public testing::Test {
     spec_.name = "totals";
     spec_.inputs.emplace_back();
     spec_.stores = {{.name = "totals", .changelog = {.enabled = true, .topic = "changes", .config = {}}},
+                    {.name = "minutes",
+                     .changelog = {.enabled = true, .topic = "changes", .config = {}},
+                     .type = spec::StoreType::kWindow,
+                     .window = spec::WindowSpec{.size = absl::Minutes(1), .advance = absl::Minutes(1)}},
                     {.name = "cache", .changelog = {.enabled = false, .topic = "", .config = {}}}};
     state_ = NewChangelogState(log_.get(), spec_);
   }
   void Put(const std::string& key, MaybeBytes value) {
+    PutIn(log::PartitionOfKey(log::KeyHash::kMurmur2, key, 3), key, value);
+  }
+  void PutIn(Partition partition, const std::string& key, MaybeBytes value) {
     const auto writer = log_->NewPlainWriter();
-    const Partition partition = log::PartitionOfKey(log::KeyHash::kMurmur2, key, 3);
     ASSERT_TRUE(
         writer->Append({{.to = {"changes", partition}, .timestamp_ms = 1, .key = key, .value = value, .headers = {}}})
             .ok());
@@ -70,10 +78,10 @@ TEST_F(ChangelogStateTest, TheLastCommittedValueCounts) {
   ASSERT_TRUE(
       open->Append({{.to = {"changes", partition}, .timestamp_ms = 1, .key = "a", .value = "3", .headers = {}}}).ok());
   ASSERT_TRUE(open->Flush().ok());
-  EXPECT_EQ(state_->GetState(Query("a"))->value, "2");
+  EXPECT_EQ(state_->GetState(Query("a"))->front().value, "2");
   EXPECT_TRUE(absl::IsNotFound(state_->GetState(Query("b")).status()));
   ASSERT_TRUE(open->Commit().ok());
-  EXPECT_EQ(state_->GetState(Query("a"))->value, "3");
+  EXPECT_EQ(state_->GetState(Query("a"))->front().value, "3");
 }
 
 TEST_F(ChangelogStateTest, AScanGoesTaskByTaskInOrderOfKeys) {
@@ -91,10 +99,36 @@ TEST_F(ChangelogStateTest, AScanGoesTaskByTaskInOrderOfKeys) {
   EXPECT_EQ(Scanned(query).size(), 1u);
 }
 
+TEST_F(ChangelogStateTest, WindowsAreFoundByTheirKey) {
+  const spec::StoreSpec& minutes = spec_.stores[1];
+  const auto put = [&](const std::string& key, int64_t start, MaybeBytes value) {
+    PutIn(log::PartitionOfKey(log::KeyHash::kMurmur2, key, 3),
+          engine::RowKey(minutes, key, engine::WindowAt(*minutes.window, start)), std::move(value));
+  };
+  put("a", 120'000, "2");
+  put("a", -60'000, "1");
+  put("a", 60'000, "gone");
+  put("a", 60'000, std::nullopt);
+  put("a" + std::string(8, '\0'), 0, "of a longer key");
+  StateQuery query = Query("a");
+  query.store = "minutes";
+  const auto windows = state_->GetState(query);
+  ASSERT_TRUE(windows.ok()) << windows.status();
+  std::vector<std::string> shown;
+  for (const StateRow& row : *windows)
+    shown.push_back(StrCat(row.key, " ", row.window->start_ms, " to ", row.window->end_ms, "=", row.value));
+  EXPECT_THAT(shown, ElementsAre("a -60000 to 0=1", "a 120000 to 180000=2"));
+  const auto all = state_->ScanState(query);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(all->size(), 3u);
+  query.key = "b";
+  EXPECT_TRUE(absl::IsNotFound(state_->GetState(query).status()));
+}
+
 TEST_F(ChangelogStateTest, WhatCannotBeAnsweredIsExplained) {
   StateQuery query = Query("a");
   query.store = "nothing";
-  EXPECT_THAT(std::string(state_->GetState(query).status().message()), HasSubstr("totals, cache"));
+  EXPECT_THAT(std::string(state_->GetState(query).status().message()), HasSubstr("totals, minutes, cache"));
   query.store = "cache";
   EXPECT_THAT(std::string(state_->GetState(query).status().message()), HasSubstr("no changelog"));
   EXPECT_THAT(std::string(NewChangelogState(log_.get(), std::nullopt)->GetState(query).status().message()),

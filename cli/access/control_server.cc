@@ -98,14 +98,12 @@ class Session {
       return Json();
     }
     if (method == "state.get") {
-      MS_ASSIGN_OR_RETURN(const StateRow row, access_->GetState(call_json::ToStateQuery(params)));
-      return call_json::FromStateRow(row);
+      MS_ASSIGN_OR_RETURN(const std::vector<StateRow> rows, access_->GetState(call_json::ToStateQuery(params)));
+      return call_json::FromStateRows(rows);
     }
     if (method == "state.scan") {
       MS_ASSIGN_OR_RETURN(const std::vector<StateRow> rows, access_->ScanState(call_json::ToStateQuery(params)));
-      Json list = Json::array();
-      for (const StateRow& row : rows) list.push_back(call_json::FromStateRow(row));
-      return list;
+      return call_json::FromStateRows(rows);
     }
     if (method == "tasks.list") {
       MS_ASSIGN_OR_RETURN(const std::vector<TaskRow> rows,

@@ -27,6 +27,11 @@ Bytes ValueOf(const Json& row) {
   return bytes;
 }
 
+std::optional<StateRow::Window> WindowOf(const Json& row) {
+  if (!row.contains("start")) return std::nullopt;
+  return StateRow::Window{row.at("start").get<int64_t>(), row.at("end").get<int64_t>()};
+}
+
 absl::Status ErrorOf(const http::Response& response) {
   const Json parsed = Json::parse(response.body, nullptr, false);
   std::string message = StrCat("HTTP ", response.status);
@@ -46,11 +51,24 @@ class HttpState : public ProcessorBackend {
     while (url_.ends_with('/')) url_.pop_back();
   }
 
-  absl::StatusOr<StateRow> GetState(const StateQuery& query) override {
-    MS_ASSIGN_OR_RETURN(const Json row, Ask(StrCat("/v1/stores/", http::PercentEncode(query.store), "/keys/",
-                                                   Hex(query.key), "?", kFormats)));
-    return Converted<StateRow>(
-        [&] { return StateRow{.task = row.at("task").get<int32_t>(), .key = query.key, .value = ValueOf(row)}; });
+  absl::StatusOr<std::vector<StateRow>> GetState(const StateQuery& query) override {
+    MS_ASSIGN_OR_RETURN(const Json answer, Ask(StrCat("/v1/stores/", http::PercentEncode(query.store), "/keys/",
+                                                      Hex(query.key), "?", kFormats)));
+    return Converted<std::vector<StateRow>>([&] {
+      std::vector<StateRow> rows;
+      const auto take = [&](const Json& row) {
+        rows.push_back({.task = answer.at("task").get<int32_t>(),
+                        .key = query.key,
+                        .value = ValueOf(row),
+                        .window = WindowOf(row)});
+      };
+      if (answer.contains("windows")) {
+        for (const Json& row : answer.at("windows")) take(row);
+      } else {
+        take(answer);
+      }
+      return rows;
+    });
   }
 
   absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) override {
@@ -63,15 +81,15 @@ class HttpState : public ProcessorBackend {
     while (rows.size() < query.limit) {
       MS_ASSIGN_OR_RETURN(const Json page, Ask(StrCat(range, "&limit=", std::min(query.limit - rows.size(), kMostRows),
                                                       cursor.empty() ? "" : "&cursor=", http::PercentEncode(cursor))));
-      MS_ASSIGN_OR_RETURN(
-          cursor, Converted<std::string>([&] {
-            for (const Json& row : page.at("rows")) {
-              rows.push_back({.task = row.at("task").get<int32_t>(),
-                              .key = BytesOfHex(row.at("key").get_ref<const std::string&>()).value(),
-                              .value = ValueOf(row)});
-            }
-            return page.at("cursor").is_null() ? std::string() : page.at("cursor").get<std::string>();
-          }));
+      MS_ASSIGN_OR_RETURN(cursor, Converted<std::string>([&] {
+                            for (const Json& row : page.at("rows")) {
+                              rows.push_back({.task = row.at("task").get<int32_t>(),
+                                              .key = BytesOfHex(row.at("key").get_ref<const std::string&>()).value(),
+                                              .value = ValueOf(row),
+                                              .window = WindowOf(row)});
+                            }
+                            return page.at("cursor").is_null() ? std::string() : page.at("cursor").get<std::string>();
+                          }));
       if (cursor.empty()) break;
     }
     return rows;

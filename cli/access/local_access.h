@@ -16,7 +16,7 @@ namespace millstream::cli {
 class ProcessorBackend {
  public:
   virtual ~ProcessorBackend() = default;
-  virtual absl::StatusOr<StateRow> GetState(const StateQuery& query) = 0;
+  virtual absl::StatusOr<std::vector<StateRow>> GetState(const StateQuery& query) = 0;
   virtual absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) = 0;
   virtual absl::StatusOr<std::vector<TaskRow>> ListTasks(const std::string& processor) = 0;
   virtual absl::StatusOr<std::vector<int32_t>> RestartTasks(const std::string& processor,
@@ -42,7 +42,9 @@ class LocalAccess : public LogAccess {
   absl::Status DeleteTopic(const std::string& topic) override;
   absl::StatusOr<std::unique_ptr<RecordSink>> OpenSink() override;
   absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(const ConsumeRequest& request) override;
-  absl::StatusOr<StateRow> GetState(const StateQuery& query) override { return processors_->GetState(query); }
+  absl::StatusOr<std::vector<StateRow>> GetState(const StateQuery& query) override {
+    return processors_->GetState(query);
+  }
   absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) override {
     return processors_->ScanState(query);
   }

@@ -92,8 +92,12 @@ struct StateQuery {
 };
 
 struct StateRow {
+  struct Window {  // of a session the times of its first and its last record; else [start, end)
+    int64_t start_ms = 0, end_ms = 0;
+  };
   int32_t task = 0;
   Bytes key, value;
+  std::optional<Window> window;  // of stores with windows or sessions
 };
 
 struct TaskRow {
@@ -124,8 +128,9 @@ class LogAccess {
   virtual absl::StatusOr<std::unique_ptr<RecordSink>> OpenSink() = 0;
   virtual absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(const ConsumeRequest& request) = 0;
 
-  // NOT_FOUND: no such key. INVALID_ARGUMENT: several processors (all named), or no such store (those there are named).
-  virtual absl::StatusOr<StateRow> GetState(const StateQuery& query) = 0;
+  // One row, or the windows of the key, ascending. NOT_FOUND: no such key. INVALID_ARGUMENT: several processors (all
+  // named), or no such store (those there are named).
+  virtual absl::StatusOr<std::vector<StateRow>> GetState(const StateQuery& query) = 0;
   // At most `limit` rows, tasks one after the other, ascending by key within a task (descending if `reverse`).
   virtual absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) = 0;
 

@@ -32,7 +32,7 @@ class OwnedAccess : public LogAccess {
   absl::StatusOr<std::unique_ptr<RecordSource>> OpenSource(const ConsumeRequest& request) override {
     return access_.OpenSource(request);
   }
-  absl::StatusOr<StateRow> GetState(const StateQuery& query) override { return access_.GetState(query); }
+  absl::StatusOr<std::vector<StateRow>> GetState(const StateQuery& query) override { return access_.GetState(query); }
   absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) override { return access_.ScanState(query); }
 
   absl::StatusOr<std::vector<TaskRow>> ListTasks(const std::string& processor) override {

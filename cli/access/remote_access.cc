@@ -114,17 +114,13 @@ class RemoteAccess : public LogAccess {
     return source;
   }
 
-  absl::StatusOr<StateRow> GetState(const StateQuery& query) override {
-    MS_ASSIGN_OR_RETURN(const Json row, Call("state.get", call_json::FromStateQuery(query)));
-    return Convert<StateRow>([&] { return call_json::ToStateRow(row); });
+  absl::StatusOr<std::vector<StateRow>> GetState(const StateQuery& query) override {
+    MS_ASSIGN_OR_RETURN(const Json list, Call("state.get", call_json::FromStateQuery(query)));
+    return Convert<std::vector<StateRow>>([&] { return call_json::ToStateRows(list); });
   }
   absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) override {
     MS_ASSIGN_OR_RETURN(const Json list, Call("state.scan", call_json::FromStateQuery(query)));
-    return Convert<std::vector<StateRow>>([&] {
-      std::vector<StateRow> rows;
-      for (const Json& row : list) rows.push_back(call_json::ToStateRow(row));
-      return rows;
-    });
+    return Convert<std::vector<StateRow>>([&] { return call_json::ToStateRows(list); });
   }
 
   absl::StatusOr<std::vector<TaskRow>> ListTasks(const std::string& processor) override {

@@ -6,6 +6,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "cli/access/state_rows.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "sidecar/host/offline_state.h"
@@ -14,6 +15,7 @@ namespace millstream::cli {
 namespace {
 
 constexpr absl::Duration kAnswerDeadline = absl::Seconds(30);
+constexpr size_t kMostRowsOfKey = 100'000;  // of a store with windows, those of longer keys between them included
 
 std::string Listed(const std::vector<std::string>& names) {
   std::string list;
@@ -77,18 +79,31 @@ store::ScanRequest FirstPage(const StateQuery& query, store::StoreIndex store) {
 
 // Reads pages of one task until it ends or `rows` has `limit`.
 template <typename ReadPage>
-absl::Status ScanTask(TaskId task, store::ScanRequest request, size_t limit, ReadPage read_page,
-                      std::vector<StateRow>* rows) {
+absl::Status ScanTask(TaskId task, const spec::StoreSpec* windowed, store::ScanRequest request, size_t limit,
+                      ReadPage read_page, std::vector<StateRow>* rows) {
   while (rows->size() < limit) {
     request.max_rows = std::min<size_t>(limit - rows->size(), 10'000);
     MS_ASSIGN_OR_RETURN(store::ScanPage page, read_page(request));
     for (auto& [key, value] : page.rows) {
       request.after = key;
-      rows->push_back({.task = task.value(), .key = std::move(key), .value = std::move(value)});
+      rows->push_back(RowOf(windowed, task.value(), key, std::move(value)));
     }
     if (!page.more || page.rows.empty()) return absl::OkStatus();
   }
   return absl::OkStatus();
+}
+
+// The windows of one key, in its task.
+template <typename ReadPage>
+absl::StatusOr<std::vector<StateRow>> GetWindows(TaskId task, const spec::StoreSpec& windowed, store::StoreIndex store,
+                                                 StateQuery query, ReadPage read_page) {
+  engine::RowRange range = engine::RowsOf(windowed, query.key);
+  query.from = std::move(range.from);
+  query.to = std::move(range.to);
+  query.reverse = false;
+  std::vector<StateRow> rows;
+  MS_RETURN_IF_ERROR(ScanTask(task, &windowed, FirstPage(query, store), kMostRowsOfKey, read_page, &rows));
+  return WindowsOfKey(query, std::move(rows));
 }
 
 absl::Status NoSuchKey(const std::string& store) { return absl::NotFoundError(StrCat("no such key in store ", store)); }
@@ -99,16 +114,21 @@ class RunningState : public ProcessorBackend {
     for (const RunningProcessor& processor : processors_) names_.push_back(processor.name);
   }
 
-  absl::StatusOr<StateRow> GetState(const StateQuery& query) override {
+  absl::StatusOr<std::vector<StateRow>> GetState(const StateQuery& query) override {
     MS_ASSIGN_OR_RETURN(const size_t chosen, ChooseProcessor(names_, query.processor));
     server::QueryBackend* queries = processors_[chosen].queries;
     MS_ASSIGN_OR_RETURN(const store::StoreIndex store, ChooseStore(queries->Stores(), query.store));
+    if (const spec::StoreSpec* windowed = queries->Windowed(store)) {
+      const TaskId task = queries->TaskOf(query.key);
+      return GetWindows(task, *windowed, store, query, PagesOf(queries, task));
+    }
     auto promise = std::make_shared<Promise<server::KeyAnswer>>();
     queries->GetKey(store, query.key, std::nullopt,
                     [promise](absl::StatusOr<server::KeyAnswer> answer) { promise->Set(std::move(answer)); });
     MS_ASSIGN_OR_RETURN(server::KeyAnswer answer, promise->Wait());
     if (!answer.value.has_value()) return NoSuchKey(query.store);
-    return StateRow{.task = answer.source.task.value(), .key = query.key, .value = *std::move(answer.value)};
+    return std::vector<StateRow>{
+        {.task = answer.source.task.value(), .key = query.key, .value = *std::move(answer.value), .window = {}}};
   }
 
   absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) override {
@@ -119,14 +139,8 @@ class RunningState : public ProcessorBackend {
     // Every task, not only the readable ones: what is missing must be an error, not a shorter list.
     const std::vector<TaskId> whole = {TaskId(0)};  // a lookup is the same in every task
     for (const TaskId task : queries->IsLookup(store) ? whole : processors_[chosen].tasks) {
-      const auto read_page = [&](const store::ScanRequest& request) -> absl::StatusOr<store::ScanPage> {
-        auto promise = std::make_shared<Promise<server::ScanAnswer>>();
-        queries->Scan(task, request,
-                      [promise](absl::StatusOr<server::ScanAnswer> answer) { promise->Set(std::move(answer)); });
-        MS_ASSIGN_OR_RETURN(server::ScanAnswer answer, promise->Wait());
-        return std::move(answer.page);
-      };
-      MS_RETURN_IF_ERROR(ScanTask(task, FirstPage(query, store), query.limit, read_page, &rows));
+      MS_RETURN_IF_ERROR(ScanTask(task, queries->Windowed(store), FirstPage(query, store), query.limit,
+                                  PagesOf(queries, task), &rows));
     }
     return rows;
   }
@@ -174,6 +188,16 @@ class RunningState : public ProcessorBackend {
   }
 
  private:
+  static auto PagesOf(server::QueryBackend* queries, TaskId task) {
+    return [queries, task](const store::ScanRequest& request) -> absl::StatusOr<store::ScanPage> {
+      auto promise = std::make_shared<Promise<server::ScanAnswer>>();
+      queries->Scan(task, request,
+                    [promise](absl::StatusOr<server::ScanAnswer> answer) { promise->Set(std::move(answer)); });
+      MS_ASSIGN_OR_RETURN(server::ScanAnswer answer, promise->Wait());
+      return std::move(answer.page);
+    };
+  }
+
   static void AppendTasks(const RunningProcessor& running, std::vector<TaskRow>* rows) {
     for (const server::TaskReport& task : running.queries->Tasks().tasks) {
       TaskRow row;
@@ -198,14 +222,18 @@ class OfflineState : public ProcessorBackend {
  public:
   OfflineState(const host::DataFolder* folder, log::EmbeddedLog* log) : folder_(folder), log_(log) {}
 
-  absl::StatusOr<StateRow> GetState(const StateQuery& query) override {
+  absl::StatusOr<std::vector<StateRow>> GetState(const StateQuery& query) override {
     MS_ASSIGN_OR_RETURN(const auto reader, Open(query));
     MS_ASSIGN_OR_RETURN(const store::StoreIndex store, ChooseStore(reader->Stores(), query.store));
     const TaskId task = reader->TaskOf(query.key);
     MS_ASSIGN_OR_RETURN(const host::OfflineTask state, reader->OpenTask(task));
+    if (const spec::StoreSpec* windowed = reader->Windowed(store)) {
+      return GetWindows(task, *windowed, store, query,
+                        [&](const store::ScanRequest& request) { return state.Scan(request); });
+    }
     MS_ASSIGN_OR_RETURN(MaybeBytes value, state.Get(store, query.key));
     if (!value.has_value()) return NoSuchKey(query.store);
-    return StateRow{.task = task.value(), .key = query.key, .value = *std::move(value)};
+    return std::vector<StateRow>{{.task = task.value(), .key = query.key, .value = *std::move(value), .window = {}}};
   }
 
   absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) override {
@@ -215,7 +243,8 @@ class OfflineState : public ProcessorBackend {
     for (int number = 0; number < reader->tasks() && rows.size() < query.limit; ++number) {
       MS_ASSIGN_OR_RETURN(const host::OfflineTask state, reader->OpenTask(TaskId(number)));
       const auto read_page = [&](const store::ScanRequest& request) { return state.Scan(request); };
-      MS_RETURN_IF_ERROR(ScanTask(TaskId(number), FirstPage(query, store), query.limit, read_page, &rows));
+      MS_RETURN_IF_ERROR(
+          ScanTask(TaskId(number), reader->Windowed(store), FirstPage(query, store), query.limit, read_page, &rows));
     }
     return rows;
   }

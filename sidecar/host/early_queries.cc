@@ -58,6 +58,11 @@ std::vector<std::string> EarlyQueries::Stores() const {
   return names;
 }
 
+TaskId EarlyQueries::TaskOf(std::string_view key) const {
+  server::QueryBackend* const to = target();
+  return to == nullptr ? TaskId(0) : to->TaskOf(key);  // whose scan says "not yet"
+}
+
 std::vector<TaskId> EarlyQueries::TasksToScan() const {
   if (server::QueryBackend* const to = target()) return to->TasksToScan();
   return {TaskId(0)};  // whose scan says "not yet", where no task at all would say that there is nothing

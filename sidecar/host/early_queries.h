@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "common/spec/stream_processor.h"
+#include "sidecar/engine/windows.h"
 #include "sidecar/host/conditions.h"
 #include "sidecar/server/query_backend.h"
 
@@ -29,6 +30,10 @@ class EarlyQueries : public server::QueryBackend {
   server::ProcessorReport Tasks() const override;
   std::vector<std::string> Stores() const override;
   bool IsLookup(store::StoreIndex store) const override { return store >= spec_->first_lookup(); }
+  const spec::StoreSpec* Windowed(store::StoreIndex store) const override {
+    return engine::WindowedStore(*spec_, store);
+  }
+  TaskId TaskOf(std::string_view key) const override;
   std::vector<TaskId> TasksToScan() const override;
   void GetKey(store::StoreIndex store, Bytes key, std::optional<TaskId> task,
               std::function<void(absl::StatusOr<server::KeyAnswer>)> done) override;

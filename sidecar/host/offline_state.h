@@ -10,6 +10,7 @@
 #include "common/log/log.h"
 #include "common/spec/stream_processor.h"
 #include "sidecar/engine/expiry.h"
+#include "sidecar/engine/window_rows.h"
 #include "sidecar/host/data_folder.h"
 #include "sidecar/host/task_opener.h"
 #include "sidecar/store/state_environment.h"
@@ -42,6 +43,8 @@ class OfflineReader {
 
   int tasks() const { return options_.topics.tasks; }
   std::vector<std::string> Stores() const;
+  // The store, by its index in Stores(), if it has windows or sessions; else nullptr. Lives as long as the reader.
+  const spec::StoreSpec* Windowed(size_t store) const { return engine::WindowedStore(spec_, store); }
   // The task whose partition the key hashes to.
   TaskId TaskOf(std::string_view key) const;
   // One at a time: let the last one go first.

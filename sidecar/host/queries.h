@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "sidecar/engine/engine.h"
+#include "sidecar/engine/windows.h"
 #include "sidecar/host/conditions.h"
 #include "sidecar/host/engine_loop.h"
 #include "sidecar/host/read_pool.h"
@@ -52,14 +53,15 @@ class Queries : public server::QueryBackend {
   server::ProcessorReport Tasks() const override;
   std::vector<std::string> Stores() const override;
   bool IsLookup(store::StoreIndex store) const override { return store >= parts_.spec->first_lookup(); }
+  const spec::StoreSpec* Windowed(store::StoreIndex store) const override {
+    return engine::WindowedStore(*parts_.spec, store);
+  }
+  TaskId TaskOf(std::string_view key) const override;
   std::vector<TaskId> TasksToScan() const override;
   void GetKey(store::StoreIndex store, Bytes key, std::optional<TaskId> task,
               std::function<void(absl::StatusOr<server::KeyAnswer>)> done) override;
   void Scan(TaskId task, store::ScanRequest range,
             std::function<void(absl::StatusOr<server::ScanAnswer>)> done) override;
-
-  // The task whose partition the key hashes to.
-  TaskId TaskOf(std::string_view key) const;
 
  private:
   using Completion = std::function<void(engine::QueryAnswered, server::AnswerSource)>;

@@ -95,11 +95,22 @@ class Router : public std::enable_shared_from_this<Router> {
                   const http::Responder& respond) {
     auto query = ParseKeyQuery(request, request.segments[4]);
     if (!query.ok()) return respond(ErrorResponse(query.status()));
+    if (const spec::StoreSpec* windowed = backend->Windowed(store))
+      return RespondWindows(backend, store, *windowed, name, *query, respond);
     backend->GetKey(store, query->key, query->task,
                     [self = shared_from_this(), name, query = *query, respond](absl::StatusOr<KeyAnswer> answer) {
                       respond(answer.ok() ? KeyResponse(name, query, *answer, self->clock_->WallMillis())
                                           : ErrorResponse(answer.status(), HintFor(answer.status())));
                     });
+  }
+
+  void RespondWindows(QueryBackend* backend, store::StoreIndex store, const spec::StoreSpec& windowed,
+                      const std::string& name, const KeyQuery& query, const http::Responder& respond) {
+    FindWindows(calls_, store, &windowed, query.key, query.task ? *query.task : backend->TaskOf(query.key),
+                [self = shared_from_this(), name, query, respond](absl::StatusOr<KeyWindows> windows) {
+                  respond(windows.ok() ? WindowsResponse(name, query, *windows, self->clock_->WallMillis())
+                                       : ErrorResponse(windows.status(), HintFor(windows.status())));
+                });
   }
 
   void RespondRange(QueryBackend* backend, store::StoreIndex store, const std::string& name,
@@ -122,9 +133,10 @@ class Router : public std::enable_shared_from_this<Router> {
     scan.after = query->cursor;
     scan.max_rows = query->limit;
     RunMergedScan(calls_, std::move(scan),
-                  [self = shared_from_this(), name, query = *query, respond](absl::StatusOr<MergedPage> page) {
+                  [self = shared_from_this(), name, windowed = backend->Windowed(store), query = *query,
+                   respond](absl::StatusOr<MergedPage> page) {
                     self->ranges_.fetch_sub(1);
-                    respond(page.ok() ? RangeResponse(name, query, *page, self->clock_->WallMillis())
+                    respond(page.ok() ? RangeResponse(name, windowed, query, *page, self->clock_->WallMillis())
                                       : ErrorResponse(page.status(), HintFor(page.status())));
                   });
   }

@@ -53,14 +53,15 @@ std::string TaskJson(const TaskReport& task) {
   json.Raw("inputs", Array(task.inputs, InputJson));
   if (task.restore) {
     const std::optional<absl::Duration>& left = task.restore->time_left;
-    json.Raw("restore", ObjectWriter()
-                            .Text("store", task.restore->store)
-                            .Raw("position", OffsetJson(task.restore->position))
-                            .Raw("end", OffsetJson(task.restore->end))
-                            .Number("bytes", task.restore->bytes)
-                            .Number("bytesLeft", task.restore->bytes_left)
-                            .Raw("etaSeconds", left ? StrCat(absl::ToInt64Seconds(absl::Ceil(*left, absl::Seconds(1)))) : "null")
-                            .Done());
+    json.Raw("restore",
+             ObjectWriter()
+                 .Text("store", task.restore->store)
+                 .Raw("position", OffsetJson(task.restore->position))
+                 .Raw("end", OffsetJson(task.restore->end))
+                 .Number("bytes", task.restore->bytes)
+                 .Number("bytesLeft", task.restore->bytes_left)
+                 .Raw("etaSeconds", left ? StrCat(absl::ToInt64Seconds(absl::Ceil(*left, absl::Seconds(1)))) : "null")
+                 .Done());
   }
   json.Raw("records", StrCat(task.records));
   if (task.attempt > 1) json.Number("attempt", task.attempt);
@@ -75,11 +76,34 @@ void AddSource(const AnswerSource& source, int64_t now_ms, ObjectWriter* json) {
   json->Raw("ageMs", source.written_ms == 0 ? "null" : StrCat(std::max<int64_t>(0, now_ms - source.written_ms)));
 }
 
+void AddValue(ValueFormat wanted, std::string_view bytes, ObjectWriter* json) {
+  const RenderedValue value = Render(wanted, bytes);
+  json->Raw("value", value.json).Text("format", value.format);
+}
+
+void AddBounds(const engine::Bounds& bounds, ObjectWriter* json) {
+  json->Number("start", bounds.start).Number("end", bounds.end);
+  json->Text("startTime", IsoTime(bounds.start)).Text("endTime", IsoTime(bounds.end));
+}
+
 std::string ErrorJson(const absl::Status& status, const std::string& hint) {
   ObjectWriter error;
   error.Text("code", ToStd(absl::StatusCodeToString(status.code()))).Text("message", ToStd(status.message()));
   if (!hint.empty()) error.Text("hint", hint);
   return error.Done();
+}
+
+std::string NoSuchKey(const std::string& store, const KeyQuery& query) {
+  return ErrorJson(absl::NotFoundError(StrCat("store '", store, "' has no key '", Readable(query.key), "'")),
+                   "keys that are not text need key.format=base64, hex or int64");
+}
+
+// Of one key, found or not: store, position and owner behind what `json` has.
+http::Response Answer(bool found, const std::string& store, const AnswerSource& source, int64_t now_ms,
+                      ObjectWriter* json) {
+  json->Text("store", store);
+  AddSource(source, now_ms, json);
+  return {found ? 200 : 404, "application/json", json->Done() + "\n", {}};
 }
 
 int HttpStatusOf(absl::StatusCode code) {
@@ -115,18 +139,17 @@ http::Response ErrorResponse(const absl::Status& status, const std::string& hint
 }
 
 http::Response TasksResponse(const ProcessorReport& report) {
-  return Ok(ObjectWriter()
-                .Text("processor", report.processor)
-                .Text("group", report.group)
-                .Raw("tasks", Array(report.tasks, TaskJson))
-                .Raw("conditions", Array(report.conditions,
-                                         [](const ProcessorReport::Condition& condition) {
-                                           return ObjectWriter()
-                                               .Text("reason", condition.reason)
-                                               .Text("message", condition.message)
-                                               .Done();
-                                         }))
-                .Done());
+  return Ok(
+      ObjectWriter()
+          .Text("processor", report.processor)
+          .Text("group", report.group)
+          .Raw("tasks", Array(report.tasks, TaskJson))
+          .Raw("conditions",
+               Array(report.conditions,
+                     [](const ProcessorReport::Condition& condition) {
+                       return ObjectWriter().Text("reason", condition.reason).Text("message", condition.message).Done();
+                     }))
+          .Done());
 }
 
 http::Response StoresResponse(const std::vector<std::string>& stores) {
@@ -135,38 +158,47 @@ http::Response StoresResponse(const std::vector<std::string>& stores) {
 
 http::Response KeyResponse(const std::string& store, const KeyQuery& query, const KeyAnswer& answer, int64_t now_ms) {
   ObjectWriter json;
-  http::Response response;
   if (answer.value) {
-    const RenderedValue value = Render(query.value_format, *answer.value);
-    json.Raw("value", value.json).Text("format", value.format);
+    AddValue(query.value_format, *answer.value, &json);
   } else {
-    response.status = 404;
-    const absl::Status missing =
-        absl::NotFoundError(StrCat("store '", store, "' has no key '", Readable(query.key), "'"));
-    json.Raw("error", ErrorJson(missing, "keys that are not text need key.format=base64, hex or int64"));
+    json.Raw("error", NoSuchKey(store, query));
   }
-  json.Text("store", store);
-  AddSource(answer.source, now_ms, &json);
-  response.body = json.Done() + "\n";
-  return response;
+  return Answer(answer.value.has_value(), store, answer.source, now_ms, &json);
 }
 
-http::Response RangeResponse(const std::string& store, const RangeQuery& query, const MergedPage& page,
-                             int64_t now_ms) {
+http::Response WindowsResponse(const std::string& store, const KeyQuery& query, const KeyWindows& windows,
+                               int64_t now_ms) {
+  ObjectWriter json;
+  if (windows.rows.empty()) {
+    json.Raw("error", NoSuchKey(store, query));
+  } else {
+    json.Raw("windows", Array(windows.rows, [&](const KeyWindows::Row& row) {
+               ObjectWriter window;
+               AddBounds(row.bounds, &window);
+               AddValue(query.value_format, row.value, &window);
+               return window.Done();
+             }));
+    json.Raw("more", windows.more ? "true" : "false");
+  }
+  return Answer(!windows.rows.empty(), store, windows.source, now_ms, &json);
+}
+
+http::Response RangeResponse(const std::string& store, const spec::StoreSpec* windowed, const RangeQuery& query,
+                             const MergedPage& page, int64_t now_ms) {
   ObjectWriter json;
   json.Text("store", store);
   json.Raw("rows", Array(page.rows, [&](const MergedPage::Row& row) {
+             const std::optional<engine::RowParts> parts =
+                 windowed == nullptr ? std::nullopt : engine::ParseRowKey(*windowed, row.key);
              // A key is never shown as JSON: "1" the text and 1 the number would look like two keys.
              const RenderedValue key =
-                 Render(query.key_format == ValueFormat::kAuto ? ValueFormat::kUtf8 : query.key_format, row.key);
-             const RenderedValue value = Render(query.value_format, row.value);
-             return ObjectWriter()
-                 .Raw("key", key.json)
-                 .Text("keyFormat", key.format)
-                 .Raw("value", value.json)
-                 .Text("format", value.format)
-                 .Number("task", row.task.value())
-                 .Done();
+                 Render(query.key_format == ValueFormat::kAuto ? ValueFormat::kUtf8 : query.key_format,
+                        parts ? parts->key : std::string_view(row.key));
+             ObjectWriter shown;
+             shown.Raw("key", key.json).Text("keyFormat", key.format);
+             if (parts) AddBounds(parts->bounds, &shown);
+             AddValue(query.value_format, row.value, &shown);
+             return shown.Number("task", row.task.value()).Done();
            }));
   json.Raw("cursor", page.more ? Quote(EncodeCursor({page.rows.back().key, page.rows.back().task})) : "null");
   json.Raw("sources", Array(page.sources, [&](const AnswerSource& source) {

@@ -42,6 +42,8 @@ class FakeBackend : public QueryBackend {
   ProcessorReport Tasks() const override { return report; }
   std::vector<std::string> Stores() const override { return {"totals", "odd name/ü"}; }
   bool IsLookup(store::StoreIndex) const override { return false; }
+  const spec::StoreSpec* Windowed(store::StoreIndex) const override { return windowed ? &*windowed : nullptr; }
+  TaskId TaskOf(std::string_view) const override { return TaskId(1); }
   std::vector<TaskId> TasksToScan() const override {
     std::vector<TaskId> tasks;
     for (const auto& [task, rows] : state) tasks.push_back(TaskId(task));
@@ -100,6 +102,7 @@ class FakeBackend : public QueryBackend {
 
   bool healthy = true, ready = true, threaded = false;
   ProcessorReport report;
+  std::optional<spec::StoreSpec> windowed;
   std::map<int, std::map<Bytes, Bytes>> state;
   absl::Status failure;
   std::atomic<uint32_t> last_store{99};
@@ -325,6 +328,51 @@ TEST_F(Endpoints, RangeGolden) {
   EXPECT_EQ(last["rows"][0]["key"], "/w==");
   EXPECT_EQ(last["rows"][0]["keyFormat"], "base64");
   EXPECT_TRUE(last["cursor"].is_null());
+}
+
+// ---------------------------------------------------------------- windows and sessions
+
+TEST_F(Endpoints, WindowsGolden) {
+  spec::StoreSpec& store = backend_.windowed.emplace();
+  store.type = spec::StoreType::kWindow;
+  store.window = {.size = absl::Minutes(1), .advance = absl::Minutes(1)};
+  const auto put = [&](const std::string& key, int64_t start, const std::string& value) {
+    backend_.state[1][engine::RowKey(store, key, engine::WindowAt(*store.window, start))] = value;
+  };
+  put("a", kNowMs - kNowMs % 60'000, "2");
+  put("a", -60'000, "1");  // before 1970: its row sorts behind the others
+  put("a" + Bytes(8, '\1'), 0, "of a longer key");
+  put("b", 0, "3");
+  EXPECT_EQ(Ask("/v1/stores/totals/keys/a").body,
+            R"({"windows":[{"start":-60000,"end":0,"startTime":"1969-12-31T23:59:00.000Z",)"
+            R"("endTime":"1970-01-01T00:00:00.000Z","value":1,"format":"json"},)"
+            R"({"start":1699999980000,"end":1700000040000,"startTime":"2023-11-14T22:13:00.000Z",)"
+            R"("endTime":"2023-11-14T22:14:00.000Z","value":2,"format":"json"}],"more":false,"store":"totals",)"
+            R"("owner":"totals-0","task":1,"position":{"orders":101},"ageMs":250})"
+            "\n");
+  EXPECT_EQ(Ask("/v1/stores/totals/keys/c").status, 404);
+  EXPECT_THAT(ErrorOf("/v1/stores/totals/keys/a?task=7", 404), HasSubstr("task 7"));
+  const Json rows = AskJson("/v1/stores/totals/range?from=b")["rows"];
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(
+      rows[0].dump(),
+      R"({"end":60000,"endTime":"1970-01-01T00:01:00.000Z","format":"json","key":"b","keyFormat":"utf8","start":0,)"
+      R"("startTime":"1970-01-01T00:00:00.000Z","task":1,"value":3})");
+}
+
+TEST_F(Endpoints, OfManySessionsTheNewestAreShown) {
+  spec::StoreSpec& store = backend_.windowed.emplace();
+  store.type = spec::StoreType::kSession;
+  store.session = {.gap = absl::Seconds(1)};
+  for (int64_t i = 0; i < 2'500; ++i) {
+    backend_.state[1][engine::RowKey(store, "a", {i * 5000, i * 5000 + 7})] = StrCat(i);
+    backend_.state[1][engine::RowKey(store, StrCat("a", Bytes(3, '\x80')), {i * 5000, i * 5000})] = "another key";
+  }
+  const Json answer = AskJson("/v1/stores/totals/keys/a");
+  ASSERT_EQ(answer["windows"].size(), 1000u);
+  EXPECT_EQ(answer["more"], true);
+  EXPECT_EQ(answer["windows"][0]["value"], 1500);
+  EXPECT_EQ(answer["windows"][999]["end"], 2499 * 5000 + 7);
 }
 
 TEST_F(Endpoints, RangeBounds) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
+#include "absl/time/time.h"
 #include "common/base/hex.h"
 #include "common/base/strings.h"
 #include "nlohmann/json.hpp"
@@ -38,6 +39,12 @@ bool DecodeHex(std::string_view text, Bytes* bytes) {
 RenderedValue Base64(std::string_view bytes) { return {Quote(absl::Base64Escape(ToAbsl(bytes))), "base64"}; }
 
 }  // namespace
+
+std::string IsoTime(int64_t ms) {
+  constexpr int64_t kYear10000 = 253402300800000, kYear1 = -62135596800000;
+  if (ms >= kYear10000 || ms < kYear1) return StrCat(ms);
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::FromUnixMillis(ms), absl::UTCTimeZone());
+}
 
 std::string Quote(std::string_view text) {
   return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -1,6 +1,7 @@
 #ifndef MILLSTREAM_SIDECAR_SERVER_HTTP_ENDPOINTS_VALUES_H_
 #define MILLSTREAM_SIDECAR_SERVER_HTTP_ENDPOINTS_VALUES_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +30,9 @@ struct RenderedValue {
   std::string_view format;
 };
 RenderedValue Render(ValueFormat wanted, std::string_view bytes);
+
+// Milliseconds since 1970 as 2026-01-31T12:00:00.000Z; the number where the calendar has no such year.
+std::string IsoTime(int64_t ms);
 
 // A JSON string, escaped; broken UTF-8 is replaced.
 std::string Quote(std::string_view text);

@@ -6,12 +6,14 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/bytes.h"
 #include "common/base/ids.h"
+#include "common/spec/stream_processor.h"
 #include "sidecar/store/task_store.h"
 
 namespace millstream::server {
@@ -88,11 +90,17 @@ class QueryBackend {
   virtual std::vector<std::string> Stores() const = 0;
   // A lookup is whole here and belongs to no task: it is asked as that of task 0.
   virtual bool IsLookup(store::StoreIndex store) const = 0;
+  // How the rows of a store with windows or sessions are to be read (engine/windows.h); null: they are plain keys. It
+  // lives as long as the backend.
+  virtual const spec::StoreSpec* Windowed(store::StoreIndex store) const = 0;
+  // The task whose partition the key hashes to.
+  virtual TaskId TaskOf(std::string_view key) const = 0;
   // Tasks whose state this process answers for, ascending: open or not. A scan over them fails while one is not open,
   // rather than give a shorter list.
   virtual std::vector<TaskId> TasksToScan() const = 0;
 
   // Reads committed state. `store` is an index into Stores(). Without `task`, the one that the key's hash belongs to.
+  // Of a store with windows a key is a whole row; to find those of a key is a scan.
   // UNAVAILABLE: the task is not open here (restoring, moving): ask again. NOT_FOUND: there is no such task.
   virtual void GetKey(store::StoreIndex store, Bytes key, std::optional<TaskId> task,
                       std::function<void(absl::StatusOr<KeyAnswer>)> done) = 0;
