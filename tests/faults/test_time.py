@@ -3,11 +3,9 @@
 Every window is given once with the records that were in time, every timer comes back once, every visit has all its records.
 """
 
-import base64
 import json
 import os
 import signal
-import struct
 import sys
 import time
 
@@ -58,18 +56,13 @@ class Shop(Rig):
         return sorted((k.decode(), json.loads(v)["time"]) for _, _, _, k, v in self.consume("reminded"))
 
     def visits(self):
-        """{(key, start, end): count} of the sessions' rows: the key's bytes, start and end, each plus 2^63 (docs/internals/state-on-disk.md)."""
-        done = self.command("state", "scan", "visits", "--data", self.data, "--limit", 10_000_000, "--key-format", "base64", "-o", "json", check=False)
+        """{(key, start, end): count} of the sessions."""
+        done = self.command("state", "scan", "visits", "--data", self.data, "--limit", 10_000_000, "-o", "json", check=False)
         if done.returncode != 0:
             assert b"UNAVAILABLE" in done.stderr, done.stderr.decode(errors="replace")
             return None
-        found = {}
-        for line in done.stdout.decode().splitlines():
-            row = json.loads(line)
-            key = base64.b64decode(row["key"])
-            start, end = (number - 2**63 for number in struct.unpack(">QQ", key[-16:]))
-            found[(key[:-16].decode(), start, end)] = row["value"]
-        return found
+        rows = [json.loads(line) for line in done.stdout.decode().splitlines()]
+        return {(row["key"], row["start"], row["end"]): row["value"] for row in rows}
 
 
 def settle(shop, outputs_once=True):

@@ -153,7 +153,7 @@ class Member:
         return wait_until(lambda: re.search(pattern, self.log(1 << 30)), lambda: f"{pattern!r} never logged\n{self.log()}", deadline)
 
     def scan(self):
-        """{key: value} of the store's rows that are here, or None while the tasks are not all open."""
+        """{key: value} of the store's rows that are here, of windows {(key, start, end): value}, or None while the tasks are not all open."""
         found, cursor = {}, None
         while True:
             query = {"limit": 1000, "key.format": "base64", **({"cursor": cursor} if cursor else {})}
@@ -162,6 +162,8 @@ class Member:
                 return None
             for row in body["rows"]:
                 key = base64.b64decode(row["key"])
+                if "start" in row:
+                    key = (key, row["start"], row["end"])
                 assert key not in found, f"{key!r} is in two tasks"
                 found[key] = row["value"]
             cursor = body["cursor"]

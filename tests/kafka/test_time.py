@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import struct
 import time
 
 import clients
@@ -58,11 +57,7 @@ class Shop(Group):
         return sorted((key.decode(), json.loads(value)["time"]) for _, _, _, key, value, _ in clients.read(self.config, self.reminded_topic))
 
     def visits(self):
-        found = {}
-        for key, count in self.state().items():
-            start, end = (number - 2**63 for number in struct.unpack(">QQ", key[-16:]))
-            found[(key[:-16].decode(), start, end)] = count
-        return found
+        return {(key.decode(), start, end): count for (key, start, end), count in self.state().items()}
 
     def settle(self):
         """All that must come does, and nothing more."""
