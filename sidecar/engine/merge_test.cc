@@ -214,7 +214,6 @@ TEST(PauseTest, WhatIsOutIsCommittedAndNothingNewIsSent) {
   const SentBatch batch = engine.NeedBatch();
   engine.Records(0, 2, 2);
   engine.Do(SetPaused{true});
-  EXPECT_TRUE(engine.Take<PauseFetch>().paused);
   engine.Result(batch, {.outputs = {{"k", "v"}}});
   engine.Pass(absl::Seconds(1));
   engine.Commit();
@@ -222,12 +221,14 @@ TEST(PauseTest, WhatIsOutIsCommittedAndNothingNewIsSent) {
   EXPECT_FALSE(engine.Batch().has_value());
   EXPECT_EQ(engine.engine().Status().records_committed, 2u);
   EXPECT_TRUE(engine.engine().Status().paused);
+  engine.Records(0, 4, 3);  // what comes is counted
+  EXPECT_EQ(engine.engine().Status().tasks[0].inputs[0].end, Offset(7));
+  EXPECT_FALSE(engine.Batch().has_value());
   engine.Do(QueryKey{1, TaskId(0), 0, "k0"});
   engine.AnswerReads();
   EXPECT_TRUE(engine.Take<QueryAnswered>().status.ok());
   engine.Do(SetPaused{false});
-  EXPECT_FALSE(engine.Take<PauseFetch>().paused);
-  EXPECT_THAT(engine.NeedBatch().offsets, ElementsAre(2, 3));
+  EXPECT_THAT(engine.NeedBatch().offsets, ElementsAre(2, 3, 4, 5, 6));
 }
 
 TEST(PauseTest, AProcessorCanStartPausedAndBeDrained) {
@@ -236,9 +237,8 @@ TEST(PauseTest, AProcessorCanStartPausedAndBeDrained) {
   EngineDriver engine(options);
   engine.Start();
   EXPECT_EQ(engine.engine().Status().tasks[0].state, TaskStatus::State::kRunning);
-  engine.Do(SetPaused{false});
-  engine.Take<StartFetch>();
-  engine.Do(SetPaused{true});
+  engine.Records(0, 0, 2);
+  EXPECT_FALSE(engine.Batch().has_value());
   engine.Do(Drain{absl::Seconds(10)});
   engine.Take<CloseTask>();
   engine.Do(TaskClosed{TaskId(0)});

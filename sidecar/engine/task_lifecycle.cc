@@ -170,8 +170,10 @@ void EngineImpl::MaybeCommitEnd(Task& task) {
 }
 
 void EngineImpl::UpdateFetch(Task& task) {
-  const bool wanted =
-      task.phase == Task::Phase::kRunning && task.leaving == Task::Leaving::kNo && workers_.usable() > 0 && !paused_;
+  // When paused too, as far as there is room: how many records wait is then known. With AtMostOnce what was read is
+  // handled before the task is given up.
+  const bool wanted = task.phase == Task::Phase::kRunning && task.leaving == Task::Leaving::kNo &&
+                      workers_.usable() > 0 && !(paused_ && at_most_once_);
   for (uint32_t i = 0; i < task.inputs.size(); ++i) {
     TaskInput& input = task.inputs[i];
     const bool run = wanted && HasRoom(task, i);

@@ -107,6 +107,8 @@ def test_orders_go_through_the_loop_once_whoever_is_killed(group, one, seed):
     second.wait_condition("Paused")
     before = g.tail.count()
     g.order(50, seed)
+    lag = lambda: sum(row["lag"] for row in json.loads(command(second, "tasks", "list", "-o", "json")))
+    wait_until(lambda: lag() >= 50, lambda: f"lag {lag()}\n{g.logs()}")
     assert len(g.state()) == len(PEOPLE) and g.tail.count() == before
     command(second, "tasks", "resume")
     g.wait_outputs()
