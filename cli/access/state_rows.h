@@ -7,7 +7,7 @@
 
 #include "cli/access/log_access.h"
 #include "common/base/strings.h"
-#include "sidecar/engine/windows.h"
+#include "sidecar/engine/window_rows.h"
 
 // Internal to this folder: rows as stores have them to rows as people ask for them.
 namespace millstream::cli {

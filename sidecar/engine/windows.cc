@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/base/status.h"
-#include "common/base/strings.h"
 #include "sidecar/engine/event_time.h"
 
 namespace millstream::engine {
@@ -71,16 +70,6 @@ std::optional<RowParts> ParseRowKey(const spec::StoreSpec& store, std::string_vi
     parts.bounds = WindowAt(*store.window, start);
   }
   return parts;
-}
-
-RowRange RowsOf(const spec::StoreSpec& store, std::string_view key) {
-  const size_t suffix = store.session ? 16 : 8;
-  return {StrCat(key, std::string(suffix, '\0')), StrCat(key, std::string(suffix, '\xff'), std::string(1, '\0'))};
-}
-
-const spec::StoreSpec* WindowedStore(const spec::StreamProcessorSpec& spec, size_t readable) {
-  const bool windowed = readable < spec.stores.size() && spec.stores[readable].type != spec::StoreType::kKeyValue;
-  return windowed ? &spec.stores[readable] : nullptr;
 }
 
 SessionStep Join(const spec::SessionSpec& session, const std::vector<Bounds>& sessions, int64_t time) {

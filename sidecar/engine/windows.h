@@ -1,7 +1,6 @@
 #ifndef MILLSTREAM_SIDECAR_ENGINE_WINDOWS_H_
 #define MILLSTREAM_SIDECAR_ENGINE_WINDOWS_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -42,13 +41,6 @@ struct RowParts {
 };
 // nullopt: no window of this store has such a row.
 std::optional<RowParts> ParseRowKey(const spec::StoreSpec& store, std::string_view row);
-// Between these, [from, to), lie the rows of `key`, and possibly some of keys that begin with it: ParseRowKey tells.
-struct RowRange {
-  Bytes from, to;
-};
-RowRange RowsOf(const spec::StoreSpec& store, std::string_view key);
-// The store with this readable id, if it has windows or sessions; else nullptr.
-const spec::StoreSpec* WindowedStore(const spec::StreamProcessorSpec& spec, size_t readable);
 
 // What a record at `time` makes of the sessions of its key (by start; more than a gap lies between any two).
 struct SessionStep {

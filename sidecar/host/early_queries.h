@@ -8,7 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "common/spec/stream_processor.h"
-#include "sidecar/engine/windows.h"
+#include "sidecar/engine/window_rows.h"
 #include "sidecar/host/conditions.h"
 #include "sidecar/server/query_backend.h"
 

@@ -9,7 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "sidecar/engine/engine.h"
-#include "sidecar/engine/windows.h"
+#include "sidecar/engine/window_rows.h"
 #include "sidecar/host/conditions.h"
 #include "sidecar/host/engine_loop.h"
 #include "sidecar/host/read_pool.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "sidecar/engine/windows.h"
+#include "sidecar/engine/window_rows.h"
 #include "sidecar/server/http_endpoints_scan.h"
 
 // Internal to the HTTP endpoints.
