@@ -1,6 +1,7 @@
 #include "cli/access/state_answers.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -188,7 +189,8 @@ class RunningState : public ProcessorBackend {
   }
 
  private:
-  static auto PagesOf(server::QueryBackend* queries, TaskId task) {
+  static std::function<absl::StatusOr<store::ScanPage>(const store::ScanRequest&)> PagesOf(
+      server::QueryBackend* queries, TaskId task) {
     return [queries, task](const store::ScanRequest& request) -> absl::StatusOr<store::ScanPage> {
       auto promise = std::make_shared<Promise<server::ScanAnswer>>();
       queries->Scan(task, request,

@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "sidecar/engine/windows.h"
 #include "sidecar/server/http_endpoints_scan.h"
 #include "sidecar/server/http_endpoints_values.h"
 
