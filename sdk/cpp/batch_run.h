@@ -124,7 +124,7 @@ class BatchRun {
   // Asks for the keys and fills their slots.
   absl::Status Fetch(int id, std::vector<std::string_view> keys, const std::vector<Slot*>& slots);
   protocol::StateOps NewOps();
-  absl::Status CheckSize(int store, MaybeView value);
+  absl::Status CheckSize(int store, std::string_view key, MaybeView value);
   void StageWrite(int store, std::string_view key, Slot* slot, MaybeView value);
 
   // batch_time.cc

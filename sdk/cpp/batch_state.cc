@@ -151,10 +151,13 @@ protocol::StateOps BatchRun::NewOps() {
   return new_ops;
 }
 
-absl::Status BatchRun::CheckSize(int store, MaybeView value) {
+// As the sidecar counts: the key, a row key where the store has those, and the value.
+absl::Status BatchRun::CheckSize(int store, std::string_view key, MaybeView value) {
   const protocol::StoreInfo& info = welcome().stores[static_cast<size_t>(store)];
-  if (info.max_value_bytes <= 0 || static_cast<int64_t>(SizeOf(value)) <= info.max_value_bytes) return absl::OkStatus();
-  return FailOutput(absl::InvalidArgumentError(StrCat("a value of ", SizeOf(value), " bytes for store \"", info.name,
+  const size_t bytes = key.size() + SizeOf(value);
+  if (!value.has_value() || info.max_value_bytes <= 0 || static_cast<int64_t>(bytes) <= info.max_value_bytes)
+    return absl::OkStatus();
+  return FailOutput(absl::InvalidArgumentError(StrCat("a key and value of ", bytes, " bytes for store \"", info.name,
                                                       "\", which takes ", info.max_value_bytes)));
 }
 
@@ -170,7 +173,7 @@ void BatchRun::StageWrite(int store, std::string_view key, Slot* slot, MaybeView
 
 absl::Status BatchRun::Write(int store, MaybeView other_key, MaybeView value) {
   MS_RETURN_IF_ERROR(CheckName(store, !other_key.has_value()));
-  MS_RETURN_IF_ERROR(CheckSize(store, value));
+  MS_RETURN_IF_ERROR(CheckSize(store, other_key.has_value() ? *other_key : *ItemKey(), value));
   Slot* slot = Find(store, other_key);
   StageWrite(store, other_key.has_value() ? arena_.Copy(*other_key) : *ItemKey(), slot, value);
   return absl::OkStatus();

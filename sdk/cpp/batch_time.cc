@@ -101,8 +101,8 @@ absl::StatusOr<MaybeView> BatchRun::ReadRow(int store, MaybeView other_key, cons
 
 absl::Status BatchRun::WriteRow(int store, const Window& window, MaybeView value) {
   MS_RETURN_IF_ERROR(CheckName(store, true));
-  MS_RETURN_IF_ERROR(CheckSize(store, value));
   const auto row = FindRow(store, *ItemKey(), window);
+  MS_RETURN_IF_ERROR(CheckSize(store, ToStd(row->first), value));
   StageWrite(store, ToStd(row->first), &row->second, value);
   return absl::OkStatus();
 }
