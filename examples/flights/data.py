@@ -12,6 +12,7 @@ $XDG_CACHE_HOME/millstream), checked by their SHA-256, never committed.
 import argparse
 import csv
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -67,12 +68,10 @@ def download(cache):
             os.replace(fresh, cache / name)
 
 
-def json_lines(limit=None):
-    """The flights in the table's order, one JSON text each. The table's dates are MMDDHHMM of 2001."""
+def json_lines(limit=None, skip=0):
+    """The flights in the table's order, one JSON text each: up to number `limit`, without the first `skip`. The table's dates are MMDDHHMM of 2001."""
     with open(csv_path(), newline="", encoding="ascii") as file:
-        for number, row in enumerate(csv.DictReader(file)):
-            if number == limit:
-                return
+        for row in itertools.islice(csv.DictReader(file), skip, limit):
             when = row["date"]
             yield json.dumps({
                 "date": f"2001-{when[0:2]}-{when[2:4]}T{when[4:6]}:{when[6:8]}:00Z", "origin": row["origin"],
@@ -90,6 +89,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print JSON lines")
     parser.add_argument("--limit", type=int, help="only so many flights")
+    parser.add_argument("--skip", type=int, default=0, help="leave out so many at the beginning")
     parser.add_argument("--airports", action="store_true", help="print the airports instead, with their code as iata")
     options = parser.parse_args()
     if options.airports:
@@ -99,7 +99,7 @@ def main():
     if not options.json:
         print(csv_path())
         return
-    for line in json_lines(options.limit):
+    for line in json_lines(options.limit, options.skip):
         print(line)
 
 

@@ -81,8 +81,10 @@ def flow(folder, screen, where):
     data = folder / "data"
     topics = f"Kafka at {where[1]}" if where else f"topics in {data}"
     screen.say(f"==> the data: {flights.csv_path()}")
-    screen.say(f"==> loading {flights.FLIGHTS:,} flights into {topics}")
-    subprocess.run([EXAMPLE / "load.sh", *(where or ["--data", data])], stdin=subprocess.DEVNULL, check=True)
+    where_to = where or ["--data", data]
+    half = flights.FLIGHTS // 2
+    screen.say(f"==> loading the first half of {flights.FLIGHTS:,} flights into {topics}")
+    subprocess.run([EXAMPLE / "load.sh", "--limit", str(half), *where_to], stdin=subprocess.DEVNULL, check=True)
 
     screen.say(f"==> millstream run -f examples/flights/processor.yaml {' '.join([*where, '--', ''])}python examples/flights/delays.py")
     run = Run(EXAMPLE / "processor.yaml", data, ["python", str(EXAMPLE / "delays.py")], folder / "run.log", options=where)
@@ -96,8 +98,11 @@ def flow(folder, screen, where):
 
         kill_in_the_middle(run, screen, "sidecar", flights.FLIGHTS // 4, kill_sidecar)
         run.start()
-        screen.say("  started again; it goes on where the last commit was")
-        kill_in_the_middle(run, screen, "worker", flights.FLIGHTS * 6 // 10, run.kill_worker)
+        screen.say("  started again; it goes on where the last commit was, and the second half of the flights is loaded")
+        with subprocess.Popen([EXAMPLE / "load.sh", "--skip", str(half), *where_to], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as loading:
+            kill_in_the_middle(run, screen, "worker", flights.FLIGHTS * 6 // 10, run.kill_worker)
+        if loading.returncode != 0:
+            raise Failed(f"loading the second half ended with {loading.returncode}")
         run.wait_for(flights.FLIGHTS, PATIENCE, screen.progress)
         screen.say(f"  all committed, {time.monotonic() - started:.0f} s after the start of the demo")
         screen.say("==> comparing every state and every output with an independent computation over the table")
