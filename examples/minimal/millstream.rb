@@ -94,7 +94,7 @@ module Millstream
     end
 
     def set(store, value, key = own_key)
-      within(store, @welcome["stores"][id = id_of("stores", store)]["max_value_bytes"], value)
+      within(store, @welcome["stores"][id = id_of("stores", store)]["max_value_bytes"], *([key, value] if value))
       @writes << [id, key.b, (@known[id] ||= {})[key.b] = value&.b]
     end
 
