@@ -64,7 +64,8 @@ std::string FirstSteps(std::string_view language, const std::string& name) {
     return StrCat("  mvn package\n  millstream run -f processor.yaml -- java -jar target/", name, ".jar");
   if (language == "cpp")
     return StrCat("  cmake -B build && cmake --build build\n  millstream run -f processor.yaml -- build/", name);
-  return "  pip install -r requirements.txt\n  millstream run -f processor.yaml --watch -- python app.py";
+  return "  pip install -r requirements.txt    # not in the `./dev shell` of a checkout, which has it\n"
+         "  millstream run -f processor.yaml --watch -- python app.py";
 }
 
 absl::StatusOr<std::vector<std::string>> WriteFiles(const InitOptions& options, const std::string& name) {

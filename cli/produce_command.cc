@@ -1,9 +1,11 @@
 #include <iostream>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
 #include "cli/commands.h"
 #include "cli/input_reader.h"
 #include "cli/progress.h"
@@ -73,6 +75,24 @@ absl::StatusOr<int> EnsureTopic(LogAccess* access, const Context& context, const
   return detail.ok() ? absl::StatusOr<int>(detail->info.partitions) : detail.status();
 }
 
+// The time before which the topic's brokers delete records (a Kafka goes by the records' own times); lowest: they do not.
+int64_t KeptSince(LogAccess* access, const Context& context, const std::string& topic) {
+  constexpr int64_t kForEver = std::numeric_limits<int64_t>::min();
+  if (!context.OnKafka()) return kForEver;
+  const absl::StatusOr<TopicDetail> detail = access->DescribeTopic(topic);
+  if (!detail.ok()) return kForEver;
+  const auto setting = [&](const char* name) {
+    const auto found = detail->info.config.find(name);
+    return found == detail->info.config.end() ? std::string() : found->second;
+  };
+  int64_t retention = -1;
+  if (setting("cleanup.policy").find("delete") == std::string::npos) return kForEver;
+  if (setting("message.timestamp.type") == "LogAppendTime") return kForEver;
+  if (!absl::SimpleAtoi(setting("retention.ms"), &retention) || retention < 0) return kForEver;
+  const int64_t now = SystemClock().WallMillis();
+  return retention > now ? kForEver : now - retention;
+}
+
 // Chooses partitions: by the key's hash; records without a key go to one partition per batch, in turn.
 class Router {
  public:
@@ -96,10 +116,13 @@ class Router {
 
 class Producer {
  public:
-  Producer(const ProduceOptions& options, Headers headers, int partitions, LineReader* lines, RecordSink* sink)
+  // `kept_since`: see KeptSince.
+  Producer(const ProduceOptions& options, Headers headers, int partitions, int64_t kept_since, LineReader* lines,
+           RecordSink* sink)
       : options_(options),
         headers_(std::move(headers)),
         router_(options, partitions),
+        kept_since_(kept_since),
         lines_(lines),
         sink_(sink),
         parser_(options.parser, lines),
@@ -117,6 +140,7 @@ class Producer {
 
   int64_t durable() const { return durable_; }
   int64_t skipped() const { return skipped_; }
+  int64_t too_old() const { return too_old_; }  // records that the brokers delete soon
   int64_t bytes() const { return bytes_; }
 
  private:
@@ -142,6 +166,7 @@ class Producer {
     log::OutgoingRecord out;
     out.to = {options_.topic, router_.Of(record.key)};
     out.timestamp_ms = record.timestamp_ms.value_or(SystemClock().WallMillis());
+    if (out.timestamp_ms < kept_since_) ++too_old_;
     batch_bytes_ += (record.key ? record.key->size() : 0) + (record.value ? record.value->size() : 0) + 64;
     out.key = std::move(record.key);
     out.value = std::move(record.value);
@@ -179,13 +204,14 @@ class Producer {
   const ProduceOptions& options_;
   const Headers headers_;
   Router router_;
+  const int64_t kept_since_;
   LineReader* const lines_;
   RecordSink* const sink_;
   RecordParser parser_;
   ProgressBar progress_;
   std::vector<log::OutgoingRecord> batch_;
   size_t batch_bytes_ = 0;
-  int64_t sent_ = 0, durable_ = 0, skipped_ = 0, bytes_ = 0;
+  int64_t sent_ = 0, durable_ = 0, skipped_ = 0, too_old_ = 0, bytes_ = 0;
   absl::Duration flushed_at_ = absl::ZeroDuration();
 };
 
@@ -228,7 +254,8 @@ int Produce(const Context& context, ProduceOptions options) {
   if (!sink.ok()) return context.Fail(sink.status());
 
   const absl::Duration start = SystemClock().Monotonic();
-  Producer producer(options, *headers, *partitions, &*lines, sink->get());
+  Producer producer(options, *headers, *partitions, KeptSince(access->get(), context, options.topic), &*lines,
+                    sink->get());
   const absl::Status outcome = producer.Run();
   const double seconds = absl::ToDoubleSeconds(SystemClock().Monotonic() - start);
   if (!outcome.ok()) {
@@ -237,6 +264,11 @@ int Produce(const Context& context, ProduceOptions options) {
         outcome.code(),
         StrCat(std::string(outcome.message()), "; ", WithCommas(producer.durable()),
                " records before it are in the topic", bad_line ? " (--skip-bad passes over bad lines)" : "")));
+  }
+  if (producer.too_old() > 0) {
+    std::cerr << "warning: " << WithCommas(producer.too_old()) << " of the records are older than retention.ms of "
+              << options.topic << ": the brokers delete them within minutes. To keep old records make the topic with "
+              << "`millstream topics create " << options.topic << " --config retention.ms=-1`" << std::endl;
   }
   if (context.json) {
     std::cout << "{\"topic\":" << JsonQuote(options.topic) << ",\"records\":" << producer.durable()

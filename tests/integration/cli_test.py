@@ -30,6 +30,11 @@ class CommandTest(Rig):
     def test_wrong_arguments_are_exit_code_2(self):
         self.command(code=2)
         self.command("frobnicate", code=2)
+        self.assertIn("'frobnicate' is no command of millstream. It has: run, init,", self.err)
+        self.command("consum", "t", code=2)
+        self.assertIn("'consum' is no command of millstream; did you mean 'consume'? It has:", self.err)
+        self.command("state", "totals", "anna", code=2)
+        self.assertIn("'totals' is no command of millstream state. It has: get, scan", self.err)
         self.command("produce", code=2)
         self.command("produce", "t", "--format", "xml", code=2)
         self.command("produce", "t", "--format", "raw", "--key", "a", code=2)

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import time
 import uuid
 
 import brokers  # noqa: F401  (the test bed is on the path with it)
@@ -133,6 +134,16 @@ def test_topics_records_and_partitions(shop):
     assert len(placed) == 200
     assert [record["value"] for record in shop.consume(shop.input, "--offset", "-1", "--partition", placed["key-0"])] == [1]
     shop.run("topics", "delete", shop.input)
+
+
+def test_produce_warns_of_records_that_the_brokers_delete(shop):
+    records = "".join(json.dumps({"k": "a", "at": at}) + "\n" for at in (978307200000, int(time.time() * 1000)))
+    shop.run("topics", "create", shop.input, "--partitions", "1", "--config", "retention.ms=3600000")
+    shop.run("produce", shop.input, "--key", "k", "--timestamp", "at", stdin=records)
+    assert f"warning: 1 of the records are older than retention.ms of {shop.input}" in shop.err
+    shop.run("topics", "create", shop.output, "--partitions", "1", "--config", "retention.ms=-1")
+    shop.run("produce", shop.output, "--key", "k", "--timestamp", "at", stdin=records)
+    assert "warning: 1 of" not in shop.err
 
 
 def test_uncommitted_records_are_shown_only_when_asked_for(shop):
