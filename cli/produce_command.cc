@@ -75,7 +75,8 @@ absl::StatusOr<int> EnsureTopic(LogAccess* access, const Context& context, const
   return detail.ok() ? absl::StatusOr<int>(detail->info.partitions) : detail.status();
 }
 
-// The time before which the topic's brokers delete records (a Kafka goes by the records' own times); lowest: they do not.
+// The time before which the topic's brokers delete records (a Kafka goes by the records' own times); lowest: they do
+// not.
 int64_t KeptSince(LogAccess* access, const Context& context, const std::string& topic) {
   constexpr int64_t kForEver = std::numeric_limits<int64_t>::min();
   if (!context.OnKafka()) return kForEver;
