@@ -10,8 +10,6 @@ come from several tasks), so the records in between are not compared. Exit code 
 import argparse
 import csv
 import importlib.util
-import json
-import subprocess
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -20,6 +18,8 @@ HERE = Path(__file__).resolve().parent
 _spec = importlib.util.spec_from_file_location("flights_data", HERE.parent / "flights" / "data.py")
 flights_data = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(flights_data)
+sys.path.insert(0, str(HERE.parent))
+import answers  # noqa: E402
 
 
 def expected(limit=None):
@@ -58,25 +58,15 @@ def differences(state, outputs, limit=None):
     return wrong
 
 
-def read(arguments):
-    done = subprocess.run(["millstream", *arguments], stdout=subprocess.PIPE, check=False)
-    if done.returncode != 0:
-        sys.exit(f"millstream {' '.join(arguments)} ended with {done.returncode}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=".millstream", help="folder of the embedded log (default .millstream)")
     parser.add_argument("--limit", type=int, help="only the first N flights were loaded")
     options = parser.parse_args()
-    state = {row["key"]: row["value"] for row in read(["state", "scan", "arrived", "--limit", "1000000", "-o", "json", "--data", options.data])}
-    outputs = [(row["key"], row["value"]) for row in read(["consume", "arrivals", "--from-beginning", "-o", "json", "--data", options.data])]
+    state = answers.state("arrived", options.data)
+    outputs = answers.records("arrivals", options.data)
     wrong = differences(state, outputs, options.limit)
-    for sentence in wrong[:20]:
-        print("WRONG", sentence)
-    if wrong:
-        sys.exit(f"{len(wrong)} differences")
+    answers.refuse(wrong)
     flights = sum(row["flights"] for row in state.values())
     print(f"{flights:,} flights in, each through the loop once: {len(state)} airports of arrival agree with an independent computation")
 

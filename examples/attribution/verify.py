@@ -7,12 +7,14 @@ that came out as not clicked. Exit code 0 only if all agree.
 """
 
 import argparse
-import json
-import subprocess
 import sys
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import events
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import answers  # noqa: E402
 
 TEN_MINUTES = 10 * 60 * 1000
 
@@ -46,13 +48,6 @@ def differences(attributed, unclicked, users=events.USERS, seed=events.SEED):
     return wrong
 
 
-def read(arguments):
-    done = subprocess.run(["millstream", *arguments], stdout=subprocess.PIPE, check=False)
-    if done.returncode != 0:
-        sys.exit(f"millstream {' '.join(arguments)} ended with {done.returncode}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=".millstream", help="folder of the embedded log (default .millstream)")
@@ -60,14 +55,11 @@ def main():
     parser.add_argument("--seed", type=int, default=events.SEED)
     options = parser.parse_args()
     attributed, unclicked = (
-        [(row["key"], row["value"]) for row in read(["consume", topic, "--from-beginning", "-o", "json", "--data", options.data])]
+        answers.records(topic, options.data)
         for topic in ("attributed", "unclicked")
     )
     wrong = differences(attributed, unclicked, options.users, options.seed)
-    for sentence in wrong[:20]:
-        print("WRONG", sentence)
-    if wrong:
-        sys.exit(f"{len(wrong)} differences")
+    answers.refuse(wrong)
     total = sum(len(of_kind) for of_kind in events.events(options.users, options.seed).values())
     print(f"{total:,} records in: {len(attributed):,} pairs of click and impression, {len(unclicked):,} impressions without a click, "
           "each once, agree with an independent computation")

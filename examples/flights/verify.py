@@ -8,12 +8,14 @@ twice or not at all cannot hide; every record of long-delays. Exit code 0 only i
 
 import argparse
 import csv
-import json
-import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
 
 import data
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import answers  # noqa: E402
 
 
 def expected(limit=None):
@@ -74,30 +76,20 @@ def by_key(records):
     return dict(grouped)
 
 
-def read(arguments):
-    done = subprocess.run(["millstream", *arguments], stdout=subprocess.PIPE, check=False)
-    if done.returncode != 0:
-        sys.exit(f"millstream {' '.join(arguments)} ended with {done.returncode}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=".millstream", help="folder of the embedded log (default .millstream)")
     parser.add_argument("--limit", type=int, help="only the first N flights were loaded")
     parser.add_argument("--top", type=int, default=10, help="rows of the table")
     options = parser.parse_args()
-    state = {row["key"]: row["value"] for row in read(["state", "scan", "airports", "--limit", "1000000", "-o", "json", "--data", options.data])}
+    state = answers.state("airports", options.data)
     topics = [
-        [(row["key"], row["value"]) for row in read(["consume", topic, "--from-beginning", "-o", "json", "--data", options.data])]
+        answers.records(topic, options.data)
         for topic in ("airport-delays", "long-delays")
     ]
     show(state, options.top)
     wrong = differences(state, *topics, limit=options.limit)
-    for sentence in wrong[:20]:
-        print("WRONG", sentence)
-    if wrong:
-        sys.exit(f"{len(wrong)} differences")
+    answers.refuse(wrong)
     records = sum(row["flights"] for row in state.values())
     print(f"{records:,} records in, every result counted once: {len(state)} airports, {len(topics[0]):,} updates and "
           f"{len(topics[1]):,} long delays agree with an independent computation")

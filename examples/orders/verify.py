@@ -8,12 +8,14 @@ how many statuses each order had, and which events were rejected. Exit code 0 on
 """
 
 import argparse
-import json
-import subprocess
 import sys
 from collections import defaultdict
+from pathlib import Path
 
 import events
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import answers  # noqa: E402
 
 
 class History:
@@ -110,22 +112,15 @@ def differences(state, statuses, rejected, orders=events.ORDERS, seed=events.SEE
     return wrong
 
 
-def read(arguments):
-    done = subprocess.run(["millstream", *arguments], stdout=subprocess.PIPE, check=False)
-    if done.returncode != 0:
-        sys.exit(f"millstream {' '.join(arguments)} ended with {done.returncode}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=".millstream", help="folder of the embedded log (default .millstream)")
     parser.add_argument("--orders", type=int, default=events.ORDERS)
     parser.add_argument("--seed", type=int, default=events.SEED)
     options = parser.parse_args()
-    state = {row["key"]: row["value"] for row in read(["state", "scan", "orders", "--limit", "1000000", "-o", "json", "--data", options.data])}
+    state = answers.state("orders", options.data)
     topics = [
-        [(row["key"], row["value"]) for row in read(["consume", topic, "--from-beginning", "-o", "json", "--data", options.data])]
+        answers.records(topic, options.data)
         for topic in ("order-status", "rejected-events")
     ]
     by_status = defaultdict(lambda: [0, 0])
@@ -136,10 +131,7 @@ def main():
     for status, (count, cents) in sorted(by_status.items()):
         print(f"{status:<10} {count:>8,} {cents / 100:>15,.2f}")
     wrong = differences(state, *topics, orders=options.orders, seed=options.seed)
-    for sentence in wrong[:20]:
-        print("WRONG", sentence)
-    if wrong:
-        sys.exit(f"{len(wrong)} differences")
+    answers.refuse(wrong)
     print(f"{len(topics[0]) + len(topics[1]):,} events in, every result counted once: {len(state):,} orders, {len(topics[0]):,} statuses and "
           f"{len(topics[1]):,} rejected events agree with an independent computation")
 

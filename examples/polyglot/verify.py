@@ -9,13 +9,12 @@ only if all agree.
 
 import argparse
 import csv
-import json
-import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "flights"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / folder) for folder in ("flights", "")]
+import answers  # noqa: E402
 import data  # noqa: E402
 
 
@@ -54,28 +53,18 @@ def differences(routes, airports, arrivals, limit=None):
     return wrong
 
 
-def read(arguments):
-    done = subprocess.run(["millstream", *arguments], stdout=subprocess.PIPE, check=False)
-    if done.returncode != 0:
-        sys.exit(f"millstream {' '.join(arguments)} ended with {done.returncode}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=".millstream", help="folder of the embedded log (default .millstream)")
     parser.add_argument("--limit", type=int, help="only the first N flights were loaded")
     options = parser.parse_args()
     routes, airports = (
-        {row["key"]: row["value"] for row in read(["state", "scan", store, "--processor", store, "--limit", "1000000", "-o", "json", "--data", options.data])}
+        answers.state(store, options.data, "--processor", store)
         for store in ("routes", "airports")
     )
-    arrivals = [(row["key"], row["value"]) for row in read(["consume", "arrivals", "--from-beginning", "-o", "json", "--data", options.data])]
+    arrivals = answers.records("arrivals", options.data)
     wrong = differences(routes, airports, arrivals, options.limit)
-    for sentence in wrong[:20]:
-        print("WRONG", sentence)
-    if wrong:
-        sys.exit(f"{len(wrong)} differences")
+    answers.refuse(wrong)
     print(f"{len(arrivals):,} flights through three programs, every one counted once: {len(routes):,} routes and {len(airports)} airports agree with an "
           "independent computation")
 
