@@ -4,13 +4,11 @@ Every window is given once with the records that were in time, every timer comes
 """
 
 import json
-import os
 import signal
-import sys
-import time
 
 import pytest
-from harness import HERE, Rig, wait_until
+from clicks import ClickRig, killed_at_random_times, shops, yesterday
+from harness import wait_until
 from time_model import GAP, GRACE, SIZE, batch, expected
 
 MANIFEST = """\
@@ -30,24 +28,9 @@ spec:
 """
 
 
-class Shop(Rig):
+class Shop(ClickRig):
     def __init__(self, folder, guarantee="ExactlyOnce", backend="Disk"):
-        super().__init__(folder, name="shop", partitions=2, worker=[sys.executable, HERE / "time_worker.py"])
-        self.manifest.write_text(MANIFEST.format(guarantee=guarantee, backend=backend, size=SIZE, grace=GRACE, gap=GAP))
-        self.n = 0
-
-    def click(self, rows):
-        """Rows are (key, timestamp); a command that is killed meanwhile may write some of them."""
-        lines = []
-        for key, timestamp in rows:
-            self.n += 1
-            lines.append(json.dumps({"key": key, "n": self.n, "at": timestamp}))
-        self.command("produce", "clicks", "--data", self.data, "--key", "key", "--timestamp", "at", "--partitions", self.partitions,
-                     stdin=("\n".join(lines) + "\n").encode(), check=False)
-
-    def input(self):
-        """[(partition, timestamp, key, n)] in the order of each partition."""
-        return [(p, t, k.decode(), json.loads(v)["n"]) for p, _, t, k, v in sorted(self.consume("clicks"))]
+        super().__init__(folder, "time_worker.py", MANIFEST.format(guarantee=guarantee, backend=backend, size=SIZE, grace=GRACE, gap=GAP))
 
     def closed(self):
         return sorted((k.decode(), json.loads(v)["start"], json.loads(v)["count"]) for _, _, _, k, v in self.consume("closed"))
@@ -57,12 +40,8 @@ class Shop(Rig):
 
     def visits(self):
         """{(key, start, end): count} of the sessions."""
-        done = self.command("state", "scan", "visits", "--data", self.data, "--limit", 10_000_000, "-o", "json", check=False)
-        if done.returncode != 0:
-            assert b"UNAVAILABLE" in done.stderr, done.stderr.decode(errors="replace")
-            return None
-        rows = [json.loads(line) for line in done.stdout.decode().splitlines()]
-        return {(row["key"], row["start"], row["end"]): row["value"] for row in rows}
+        rows = self.scan("visits")
+        return None if rows is None else {(row["key"], row["start"], row["end"]): row["value"] for row in rows}
 
 
 def settle(shop, outputs_once=True):
@@ -79,20 +58,12 @@ def settle(shop, outputs_once=True):
 
 @pytest.fixture
 def shop(tmp_path):
-    made = []
-
-    def make(**options):
-        made.append(Shop(tmp_path, **options))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
+    yield from shops(Shop, tmp_path)
 
 
 def test_nothing_is_killed(shop, seed):
     s = shop()
-    rows, _ = batch(seed, int(time.time() * 1000) - 86_400_000, 2000)
+    rows, _ = batch(seed, yesterday(), 2000)
     s.click(rows)
     s.start()
     closed, reminded, visits = settle(s)
@@ -104,25 +75,14 @@ def test_nothing_is_killed(shop, seed):
 @pytest.mark.parametrize("guarantee,backend", [("ExactlyOnce", "Disk"), ("ExactlyOnce", "Memory"), ("AtLeastOnce", "Disk")])
 def test_killed_at_random_times(shop, seed, guarantee, backend):
     s = shop(guarantee=guarantee, backend=backend)
-    now = int(time.time() * 1000) - 86_400_000
-    for _ in range(int(os.environ.get("FAULTS_ROUNDS", "12"))):
-        rows, now = batch(seed, now, seed.randrange(1, 300))
-        s.click(rows)
-        s.start(mode=seed.choice(["", "slow"]))
-        time.sleep(seed.random() * seed.choice([0.3, 0.8, 1.5]))  # a random time, not a wait for anything
-        if seed.random() < 0.3 and s.worker_pids():
-            s.signal_worker(signal.SIGKILL)
-            rows, now = batch(seed, now, 50)
-            s.click(rows)
-        s.kill()
-    s.start()
+    killed_at_random_times(s, seed, batch, yesterday(), rounds=12, most=300)
     settle(s, outputs_once=guarantee == "ExactlyOnce")
 
 
 @pytest.mark.parametrize("point", ["after-reply", "after-flush", "commit-done-not-applied", "half-applied-flush"])
 def test_killed_at_a_point(shop, seed, point):
     s = shop()
-    now = int(time.time() * 1000) - 86_400_000
+    now = yesterday()
     rows, now = batch(seed, now, 400)
     s.click(rows)
     s.start(crash_at=f"{point}:2")

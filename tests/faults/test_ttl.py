@@ -1,13 +1,10 @@
 """A store with `ttl` under kill -9 of the sidecar and of the worker, against a model that knows neither batches nor crashes."""
 
 import json
-import os
-import signal
-import sys
-import time
 
 import pytest
-from harness import HERE, Rig, wait_until
+from clicks import ClickRig, killed_at_random_times, shops, yesterday
+from harness import wait_until
 
 TTL = 1000  # ms
 STEP = TTL // 100  # docs/design/0004-windows-timers.md
@@ -22,36 +19,17 @@ spec:
 """
 
 
-class Shop(Rig):
+class Shop(ClickRig):
     def __init__(self, folder, backend="Disk"):
-        super().__init__(folder, name="shop", partitions=2, worker=[sys.executable, HERE / "ttl_worker.py"])
-        self.manifest.write_text(MANIFEST.format(backend=backend, ttl=TTL))
-        self.n = 0
-
-    def click(self, rows):
-        """Rows are (key, timestamp); a command that is killed meanwhile may write some of them."""
-        lines = []
-        for key, timestamp in rows:
-            self.n += 1
-            lines.append(json.dumps({"key": key, "n": self.n, "at": timestamp}))
-        self.command("produce", "clicks", "--data", self.data, "--key", "key", "--timestamp", "at", "--partitions", self.partitions,
-                     stdin=("\n".join(lines) + "\n").encode(), check=False)
-
-    def input(self):
-        """[(partition, timestamp, key, n)] in the order of each partition."""
-        return [(p, t, k.decode(), json.loads(v)["n"]) for p, _, t, k, v in sorted(self.consume("clicks"))]
+        super().__init__(folder, "ttl_worker.py", MANIFEST.format(backend=backend, ttl=TTL))
 
     def told(self):
         return sorted((k.decode(), json.loads(v)["n"], json.loads(v)["before"]) for _, _, _, k, v in self.consume("told"))
 
     def remembered(self):
         """{key: n} by the command line; None while the task is not there."""
-        done = self.command("state", "scan", "recent", "--data", self.data, "--limit", 10_000_000, "-o", "json", check=False)
-        if done.returncode != 0:
-            assert b"UNAVAILABLE" in done.stderr, done.stderr.decode(errors="replace")
-            return None
-        rows = [json.loads(line) for line in done.stdout.decode().splitlines()]
-        return {row["key"]: row["value"] for row in rows}
+        rows = self.scan("recent")
+        return None if rows is None else {row["key"]: row["value"] for row in rows}
 
     def kept(self):
         """The keys that the changelog holds, hidden ones too."""
@@ -108,20 +86,12 @@ def batch(seed, now, count):
 
 @pytest.fixture
 def shop(tmp_path):
-    made = []
-
-    def make(**options):
-        made.append(Shop(tmp_path, **options))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
+    yield from shops(Shop, tmp_path)
 
 
 def test_nothing_is_killed(shop, seed):
     s = shop()
-    rows, now = batch(seed, int(time.time() * 1000) - 86_400_000, 1000)
+    rows, now = batch(seed, yesterday(), 1000)
     s.click(rows)
     s.start()
     told, _ = settle(s)
@@ -133,17 +103,6 @@ def test_nothing_is_killed(shop, seed):
 @pytest.mark.parametrize("backend", ["Disk", "Memory"])
 def test_killed_at_random_times(shop, seed, backend):
     s = shop(backend=backend)
-    now = int(time.time() * 1000) - 86_400_000
-    for _ in range(int(os.environ.get("FAULTS_ROUNDS", "8"))):
-        rows, now = batch(seed, now, seed.randrange(1, 200))
-        s.click(rows)
-        s.start(mode=seed.choice(["", "slow"]))
-        time.sleep(seed.random() * seed.choice([0.3, 0.8, 1.5]))  # a random time, not a wait for anything
-        if seed.random() < 0.3 and s.worker_pids():
-            s.signal_worker(signal.SIGKILL)
-            rows, now = batch(seed, now, 50)
-            s.click(rows)
-        s.kill()
-    s.start()
+    now = killed_at_random_times(s, seed, batch, yesterday(), rounds=8, most=200)
     settle(s)
     sweep(s, now)
