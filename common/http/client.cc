@@ -4,34 +4,20 @@
 #include <exception>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "common/base/strings.h"
+#include "common/http/threads.h"
 #include "cpprest/http_client.h"
-#include "pplx/threadpool.h"
 
 namespace millstream::http {
 namespace {
 
 namespace rest = web::http;
 
-// cpprestsdk would start 40 threads with the first request.
-constexpr size_t kThreads = 2;
 constexpr size_t kReadBytes = 64 << 10;
-
-void CapThreads() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    try {
-      crossplat::threadpool::initialize_with_threads(kThreads);
-    } catch (const std::exception&) {
-      // Somebody was faster: the pool is what they made it.
-    }
-  });
-}
 
 // What the pool's threads work on; shared with them, since they may finish after the deadline has passed.
 struct Exchange {

@@ -45,7 +45,7 @@ OWNERS = {
     "msgpack": ["sidecar/protocol", "sdk/cpp"],
     "yaml-cpp": ["common/spec"],
     "valijson": ["common/spec"],
-    "nlohmann": ["sdk/cpp", "common/spec", "common/log/embedded", "common/log/kafka", "sidecar/protocol", "sidecar/store", "sidecar/engine"] + SIDECAR_AND_CLI,
+    "nlohmann": ["sdk/cpp", "common/spec", "operator/kube", "operator/model", "operator/runtime", "operator/reconcile", "operator", "common/log/embedded", "common/log/kafka", "sidecar/protocol", "sidecar/store", "sidecar/engine"] + SIDECAR_AND_CLI,
     "prometheus": ["common/base"],
     "spdlog": ["common/base"],
     "CLI": ["cli", "sidecar"],
