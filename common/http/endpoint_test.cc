@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 // which is closed afterwards.
 class RawServer {
  public:
-  explicit RawServer(std::function<void(int fd)> serve) : serve_(std::move(serve)) {
+  explicit RawServer(std::function<void(const RawServer& self, int fd)> serve) : serve_(std::move(serve)) {
     listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in at{};
     at.sin_family = AF_INET;
@@ -66,12 +66,12 @@ class RawServer {
       std::string head;
       char byte;
       while (head.find("\r\n\r\n") == std::string::npos && recv(fd, &byte, 1, 0) == 1) head.push_back(byte);
-      if (!head.empty()) serve_(fd);
+      if (!head.empty()) serve_(*this, fd);
       close(fd);
     }
   }
 
-  const std::function<void(int)> serve_;
+  const std::function<void(const RawServer&, int)> serve_;
   int listener_ = -1;
   std::string url_;
   std::atomic<bool> stopping_{false};
@@ -127,7 +127,7 @@ TEST(EndpointTest, RefusesWhatIsNoUrlAndNoCertificate) {
 }
 
 TEST(EndpointTest, BodyBeyondItsBoundIsCut) {
-  RawServer server([](int fd) {
+  RawServer server([](const RawServer&, int fd) {
     RawServer::Send(fd, kChunkedHead);
     for (int i = 0; i < 100; ++i) RawServer::Send(fd, Chunk(std::string(1000, 'x')));
     RawServer::Send(fd, Chunk(""));
@@ -140,16 +140,14 @@ TEST(EndpointTest, BodyBeyondItsBoundIsCut) {
 
 TEST(EndpointTest, PiecesArriveWhileTheServerStillSends) {
   std::atomic<bool> first_seen{false};
-  RawServer* self = nullptr;
-  RawServer server([&](int fd) {
+  RawServer server([&](const RawServer& self, int fd) {
     RawServer::Send(fd, kChunkedHead);
     RawServer::Send(fd, Chunk("one\n"));
     // The second piece is sent only once the first has been seen: it cannot be that all comes at the end.
-    while (!first_seen && !self->stopping()) poll(nullptr, 0, 5);
+    while (!first_seen && !self.stopping()) poll(nullptr, 0, 5);
     RawServer::Send(fd, Chunk("two\n"));
     RawServer::Send(fd, Chunk(""));
   });
-  self = &server;
   Call call;
   call.target = "/watch";
   call.deadline = absl::Seconds(60);
@@ -167,13 +165,11 @@ TEST(EndpointTest, PiecesArriveWhileTheServerStillSends) {
 }
 
 TEST(EndpointTest, SilenceEndsAStream) {
-  RawServer* self = nullptr;
-  RawServer server([&](int fd) {
+  RawServer server([&](const RawServer& self, int fd) {
     RawServer::Send(fd, kChunkedHead);
     RawServer::Send(fd, Chunk("one\n"));
-    self->HoldOpen(fd);
+    self.HoldOpen(fd);
   });
-  self = &server;
   Call call;
   call.target = "/watch";
   call.deadline = absl::Minutes(5);
@@ -186,13 +182,11 @@ TEST(EndpointTest, SilenceEndsAStream) {
 }
 
 TEST(EndpointTest, AnInterruptionEndsAStreamAtOnce) {
-  RawServer* self = nullptr;
-  RawServer server([&](int fd) {
+  RawServer server([&](const RawServer& self, int fd) {
     RawServer::Send(fd, kChunkedHead);
     RawServer::Send(fd, Chunk("one\n"));
-    self->HoldOpen(fd);
+    self.HoldOpen(fd);
   });
-  self = &server;
   Call call;
   call.target = "/watch";
   call.deadline = absl::Minutes(5);
@@ -205,13 +199,11 @@ TEST(EndpointTest, AnInterruptionEndsAStreamAtOnce) {
 }
 
 TEST(EndpointTest, AnErrorOfTheSinkEndsAStream) {
-  RawServer* self = nullptr;
-  RawServer server([&](int fd) {
+  RawServer server([&](const RawServer& self, int fd) {
     RawServer::Send(fd, kChunkedHead);
     RawServer::Send(fd, Chunk("one\n"));
-    self->HoldOpen(fd);
+    self.HoldOpen(fd);
   });
-  self = &server;
   Call call;
   call.target = "/watch";
   call.deadline = absl::Minutes(5);
@@ -223,7 +215,8 @@ TEST(EndpointTest, AnErrorOfTheSinkEndsAStream) {
 }
 
 TEST(EndpointTest, RefusalsOfAStreamAreCollected) {
-  RawServer server([](int fd) { RawServer::Send(fd, "HTTP/1.1 410 Gone\r\nContent-Length: 7\r\n\r\nexpired"); });
+  RawServer server(
+      [](const RawServer&, int fd) { RawServer::Send(fd, "HTTP/1.1 410 Gone\r\nContent-Length: 7\r\n\r\nexpired"); });
   Call call;
   call.target = "/watch";
   bool called = false;
@@ -239,7 +232,7 @@ TEST(EndpointTest, RefusalsOfAStreamAreCollected) {
 }
 
 TEST(EndpointTest, ABrokenStreamIsUnavailable) {
-  RawServer server([](int fd) {
+  RawServer server([](const RawServer&, int fd) {
     RawServer::Send(fd, kChunkedHead);
     RawServer::Send(fd, "400\r\nonly the beginning");
   });
@@ -253,7 +246,7 @@ TEST(EndpointTest, ABrokenStreamIsUnavailable) {
 }
 
 TEST(EndpointTest, RedirectsAreNotFollowed) {
-  RawServer server([](int fd) {
+  RawServer server([](const RawServer&, int fd) {
     RawServer::Send(fd, "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n");
   });
   Call call;
