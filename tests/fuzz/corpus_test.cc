@@ -10,6 +10,7 @@
 #include "sidecar/group/wire/message.h"
 #include "tests/fuzz/group_fuzz.h"
 #include "tests/fuzz/protocol_fuzz.h"
+#include "tests/fuzz/watch_fuzz.h"
 
 namespace millstream {
 namespace {
@@ -62,6 +63,17 @@ TEST(FuzzCorpusTest, GroupMessages) {
   EXPECT_EQ(plan.members.at(0).plan.active.size(), 12u);
   EXPECT_EQ(plan.vanished.size(), 1u);
   EXPECT_TRUE(group::DecodeAssignmentData(ReadFile("tests/fuzz/corpus-group/seed-13").substr(1)).ok());
+}
+
+TEST(FuzzCorpusTest, Watches) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("tests/fuzz/corpus-watch")) {
+    SCOPED_TRACE(entry.path());
+    const std::string input = ReadFile(entry.path());
+    for (size_t size = 0; size <= input.size(); ++size) FuzzWatch(std::string_view(input).substr(0, size));
+    ++count;
+  }
+  EXPECT_GE(count, 4);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tests/fuzz/smoke.sh [SECONDS [FOLDER [TARGET]]]: builds the fuzzer of TARGET (protocol or group) and runs it for that long (default
+# tests/fuzz/smoke.sh [SECONDS [FOLDER [TARGET]]]: builds the fuzzer of TARGET (protocol, group or watch) and runs it for that long (default
 # 20) on new inputs, after the seeds and the kept findings. FOLDER (default: a temporary one) keeps the program and what it learned for the next run.
-# A finding is written to FOLDER/finding-*; once repaired, it belongs into tests/fuzz/corpus (or corpus-group) with a name that says what it was.
+# A finding is written to FOLDER/finding-*; once repaired, it belongs into tests/fuzz/corpus (or corpus-TARGET) with a name that says what it was.
 set -euo pipefail
 HERE=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
 SECONDS_TO_RUN=${1:-20}
