@@ -43,5 +43,5 @@ for source in "${SOURCES[@]}"; do
   if (( ${#pids[@]} == 2 )); then wait "${pids[0]}"; pids=("${pids[@]:1}"); fi
 done
 for pid in "${pids[@]}"; do wait "$pid"; done
-"$CLANGXX" -fsanitize=fuzzer,address,undefined "$OUT"/objects/*.o -o "$OUT/${TARGET}_fuzz" $(pkg-config --libs absl_status absl_statusor absl_strings absl_str_format)
+"$CLANGXX" -fsanitize=fuzzer,address,undefined "$OUT"/objects/*.o -o "$OUT/${TARGET}_fuzz" $(pkg-config --libs absl_status absl_statusor absl_strings absl_str_format absl_time absl_cord)
 python3 "tests/fuzz/$MAKE_SEEDS" "$OUT/seeds"
