@@ -31,8 +31,8 @@ class LeaseStore {
   virtual absl::StatusOr<Lease> Write(const Lease& lease) = 0;
 };
 
-// In the API server, by a client of its own without a write allowance: this is what makes the allowance. `client`
-// outlives it.
+// In the API server, by a client of its own without a write allowance: this is what makes the allowance. Its deadline
+// (ClientOptions) is a few seconds, less than half of the renew deadline: two calls renew. `client` outlives it.
 std::unique_ptr<LeaseStore> NewApiLeaseStore(Client* client, const ObjectKey& key);
 
 // To and from the object. INVALID_ARGUMENT: it has fields of the wrong kind; says which.

@@ -82,12 +82,12 @@ ObjectRef ObjectCache::Keep(kube::Json object) const {
   return std::make_shared<const kube::Json>(std::move(object));
 }
 
-void ObjectCache::Put(const kube::ObjectKey& key, ObjectRef object, std::vector<Change>* changes) {
+void ObjectCache::Put(const kube::ObjectKey& key, ObjectRef object, bool force, std::vector<Change>* changes) {
   ObjectRef& place = objects_[key];
   if (place != nullptr) {
     const std::string version = kube::ResourceVersionOf(*object);
     const std::string before = kube::ResourceVersionOf(*place);
-    if (version == before || IsOlder(version, before)) return;
+    if (version == before || (!force && IsOlder(version, before))) return;
     const std::string owner = kube::ControllerUidOf(*place);
     if (!owner.empty() && owner != kube::ControllerUidOf(*object)) {
       const auto owned = by_owner_.find(owner);
@@ -115,16 +115,17 @@ void ObjectCache::Replace(kube::ObjectList list) {
   std::vector<Change> changes;
   {
     absl::MutexLock lock(&mutex_);
+    const bool went_back = IsOlder(list.resource_version, resource_version_);
     std::set<kube::ObjectKey> listed;
     for (kube::Json& item : list.items) {
       const kube::ObjectKey key = kube::KeyOf(item);
       listed.insert(key);
-      Put(key, Keep(std::move(item)), &changes);
+      Put(key, Keep(std::move(item)), went_back, &changes);
     }
     std::vector<kube::ObjectKey> gone;
     for (const auto& [key, object] : objects_) {
-      if (!listed.contains(key) && !IsOlder(list.resource_version, kube::ResourceVersionOf(*object)))
-        gone.push_back(key);
+      if (listed.contains(key)) continue;
+      if (went_back || !IsOlder(list.resource_version, kube::ResourceVersionOf(*object))) gone.push_back(key);
     }
     for (const kube::ObjectKey& key : gone) Remove(key, &changes);
     resource_version_ = list.resource_version;
@@ -141,7 +142,7 @@ void ObjectCache::Take(kube::WatchEvent event) {
     switch (event.type) {
       case kube::WatchEvent::Type::kAdded:
       case kube::WatchEvent::Type::kModified:
-        Put(key, Keep(std::move(event.object)), &changes);
+        Put(key, Keep(std::move(event.object)), false, &changes);
         break;
       case kube::WatchEvent::Type::kDeleted: {
         // An own write may have made a new one of that name already.
@@ -166,7 +167,7 @@ void ObjectCache::Learn(kube::Json object) {
     // The watch has gone past that version: it is in, or it has been changed or deleted since.
     if (!IsOlder(resource_version_, kube::ResourceVersionOf(object))) return;
     const kube::ObjectKey key = kube::KeyOf(object);
-    Put(key, Keep(std::move(object)), &changes);
+    Put(key, Keep(std::move(object)), false, &changes);
   }
   Tell(changes);
 }

@@ -38,7 +38,8 @@ class ObjectCache {
   // Those whose controlling owner has that uid.
   std::vector<ObjectRef> OwnedBy(const std::string& uid) const;
 
-  // A whole list: what is not in it is gone, unless an own write after the list made it.
+  // A whole list: what is not in it is gone, unless an own write after the list made it. One that is older than what is
+  // known (etcd was restored from a backup) counts all the same, and then entirely.
   void Replace(kube::ObjectList list);
   void Take(kube::WatchEvent event);
   // What a write of our own was answered: what is read next is not older than it. Ignored where the watch knows more.
@@ -48,7 +49,8 @@ class ObjectCache {
   struct Change {
     ObjectRef before, after;
   };
-  void Put(const kube::ObjectKey& key, ObjectRef object, std::vector<Change>* changes)
+  // `force`: also where what is there seems to be newer.
+  void Put(const kube::ObjectKey& key, ObjectRef object, bool force, std::vector<Change>* changes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(const kube::ObjectKey& key, std::vector<Change>* changes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ObjectRef Keep(kube::Json object) const;
