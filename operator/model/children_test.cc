@@ -213,12 +213,12 @@ TEST(PodTemplateTest, AViewHasNoWorker) {
 TEST(PodTemplateTest, TheWorkersOwnWordsCount) {
   const auto processor = TryProcessor(StrCat(
       kMinimal,
-      "  container: {image: x, env: [{name: HOME, value: /home/app}], volumeMounts: [{name: mine, mountPath: /tmp}],"
+      "  container: {image: x, env: [{name: HOME, value: /srv/app}], volumeMounts: [{name: mine, mountPath: /tmp}],"
       " securityContext: {readOnlyRootFilesystem: false}}\n"
       "  podTemplate: {spec: {volumes: [{name: mine, emptyDir: {}}]}}\n"));
   ASSERT_TRUE(processor.ok()) << processor.status();
   const Json worker = Template(*processor).at("spec").at("containers")[0];
-  EXPECT_EQ(worker.at("env")[0].at("value"), "/home/app");
+  EXPECT_EQ(worker.at("env")[0].at("value"), "/srv/app");
   EXPECT_THAT(Names(worker.at("volumeMounts")), ElementsAre("mine", "millstream-socket"));
   EXPECT_EQ(worker.at("securityContext").at("readOnlyRootFilesystem"), false);
   EXPECT_EQ(worker.at("securityContext").at("allowPrivilegeEscalation"), false);

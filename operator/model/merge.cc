@@ -86,7 +86,7 @@ void MergeList(Json& base, const Json& overrides, const char* key) {
     const std::string wanted = TextOf(item, key);
     Json* found = nullptr;
     for (Json& there : base) {
-      if (TextOf(there, key) == wanted) found = &there;
+      if (!wanted.empty() && TextOf(there, key) == wanted) found = &there;
     }
     if (found == nullptr) {
       base.push_back(item);
