@@ -1,0 +1,104 @@
+#ifndef MILLSTREAM_OPERATOR_KUBE_TESTING_FAKE_API_SERVER_H_
+#define MILLSTREAM_OPERATOR_KUBE_TESTING_FAKE_API_SERVER_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "operator/kube/resource.h"
+#include "operator/kube/transport.h"
+
+namespace millstream::kube {
+
+// An API server in memory, for simulations: objects with uid, generation and resource version; lists by pages; watches;
+// server-side apply; merge patches; deletion with preconditions and finalizers; owners and garbage. No schemas, no
+// admission, no controllers: a test plays those through Edit.
+//
+// What it simplifies: a watch gives what has happened since its version and ends, it never waits (so one thread runs
+// everything); server-side apply merges maps, takes lists as a whole, and knows what this manager applied before; label
+// selectors are `a=b,c=d`. Thread-safe.
+class FakeApiServer {
+ public:
+  // What happens to one call. kLostAnswer: it is carried out and the answer is lost.
+  struct Fault {
+    enum class Kind { kRefuse, kNoConnection, kLostAnswer, kCut };
+    Kind kind = Kind::kRefuse;
+    int status = 503;  // kRefuse: 409, 429, 500, 503, 401 ...
+    size_t bytes = 0;  // kCut: of the body of a watch, before the connection breaks
+  };
+  using Faults = std::function<std::optional<Fault>(const HttpCall& call)>;
+
+  FakeApiServer() = default;
+  // A connection to it, with faults of its own (none: none). The server outlives it.
+  std::unique_ptr<Transport> Connect(Faults faults = nullptr);
+
+  // The test's own hand: makes or changes an object as some controller or user would, and collects garbage. `change` gets
+  // null for an object that is not there, and makes it, or leaves it, null.
+  void Edit(const Resource& resource, const ObjectKey& key, const std::function<void(Json* object)>& change);
+  Json Read(const Resource& resource, const ObjectKey& key) const;  // null: not there
+  std::vector<Json> All(const Resource& resource) const;
+  // Watches and continued lists from before now are answered with 410.
+  void ForgetHistory();
+  // Removes what is owned by an object that is gone, until nothing is left to remove. How many.
+  int CollectGarbage();
+
+  // Writes that changed something, by "verb resource".
+  std::map<std::string, int> writes() const;
+
+ private:
+  friend class FakeTransport;
+  struct Path {
+    std::string collection;  // "apps/v1/statefulsets"
+    ObjectKey key;           // an empty name: the collection
+    std::string subresource;
+  };
+  struct Stored {
+    Json object;
+    std::map<std::string, Json> applied;  // by field manager
+  };
+  struct Event {
+    int64_t version = 0;
+    std::string collection, name_space, line;
+    Json labels;
+  };
+  using Parameters = std::map<std::string, std::string>;
+
+  HttpAnswer Handle(const HttpCall& call);
+  absl::StatusOr<std::string> WatchBody(const HttpCall& call, HttpAnswer* refusal);
+  static bool ParseTarget(const std::string& target, Path* path, Parameters* parameters);
+
+  HttpAnswer List(const Path& path, const Parameters& parameters) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  HttpAnswer Create(const Path& path, Json object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  HttpAnswer Replace(const Path& path, Json object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  HttpAnswer Patch(const Path& path, const Json& patch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  HttpAnswer Apply(const Path& path, const std::string& manager, Json object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  HttpAnswer Delete(const Path& path, const Json& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes `object` what is stored, with new version and generation, tells watches; nothing if nothing has changed.
+  const Json& Store(const Path& path, Json object, const std::string& verb) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remove(const Path& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Tell(const Path& path, std::string_view type, const Json& object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Stored* FindStored(const Path& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Events older than that are forgotten, as etcd's compaction does after five minutes.
+  static constexpr size_t kMaxHistory = 10'000;
+
+  mutable absl::Mutex mutex_;
+  int64_t version_ ABSL_GUARDED_BY(mutex_) = 100;
+  int64_t uids_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t oldest_ ABSL_GUARDED_BY(mutex_) = 0;  // watches from before that are answered with 410
+  std::map<std::string, std::map<ObjectKey, Stored>> objects_ ABSL_GUARDED_BY(mutex_);  // by collection
+  std::deque<Event> history_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, int> writes_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace millstream::kube
+
+#endif  // MILLSTREAM_OPERATOR_KUBE_TESTING_FAKE_API_SERVER_H_
