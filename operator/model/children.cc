@@ -120,14 +120,14 @@ absl::StatusOr<Json> TopicsJobOf(const Processor& processor, const ModelOptions&
     args.push_back("--secrets");
     args.push_back(std::string(kSecretsFolder));
   }
-  const Json container = {{"name", "topics"},
-                          {"image", SidecarImageOf(processor, options)},
-                          {"args", std::move(args)},
-                          {"terminationMessagePolicy", "File"},
-                          {"securityContext", ContainerSecurity()},
-                          {"resources",
-                           {{"requests", {{"cpu", "50m"}, {"memory", "64Mi"}}}, {"limits", {{"memory", "256Mi"}}}}},
-                          {"volumeMounts", std::move(mounted.mounts)}};
+  const Json container = {
+      {"name", "topics"},
+      {"image", SidecarImageOf(processor, options)},
+      {"args", std::move(args)},
+      {"terminationMessagePolicy", "File"},
+      {"securityContext", ContainerSecurity()},
+      {"resources", {{"requests", {{"cpu", "50m"}, {"memory", "64Mi"}}}, {"limits", {{"memory", "256Mi"}}}}},
+      {"volumeMounts", std::move(mounted.mounts)}};
   // Not the processor's selector: it is no pod of the group, no budget and no service concerns it.
   Json labels = LabelsOf(processor, options);
   labels["app.kubernetes.io/component"] = "topics";

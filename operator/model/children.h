@@ -8,9 +8,9 @@
 
 namespace millstream::model {
 
-// Every object that a processor consists of, as it should be, whole, for server-side apply: with apiVersion, kind, labels
-// and owner, and only the fields that the operator decides. In the order in which they are applied: what pods need
-// comes before them. Pure: the same processor and options give the same objects.
+// Every object that a processor consists of, as it should be, whole, for server-side apply: with apiVersion, kind,
+// labels and owner, and only the fields that the operator decides. In the order in which they are applied: what pods
+// need comes before them. Pure: the same processor and options give the same objects.
 //
 // INVALID_ARGUMENT: spec.podTemplate says what it may not (merge.h); the field and the way out.
 absl::StatusOr<std::vector<Json>> ChildrenOf(const Processor& processor, const ModelOptions& options);

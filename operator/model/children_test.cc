@@ -152,8 +152,8 @@ TEST(PodTemplateTest, WhatTakesEffectInRunningPodsRollsNothing) {
                              "  autoscale: {maxReplicas: 4}\n", "  internalTopics: {whenDeleted: Delete}\n"}) {
     EXPECT_EQ(Template(Sample(change)), before) << change;
   }
-  for (const char* change : {"  batch: {maxRecords: 7}\n", "  sidecar: {image: other}\n", "  sidecar: {logLevel: Debug}\n",
-                             "  stores: [{name: s}]\n"}) {
+  for (const char* change : {"  batch: {maxRecords: 7}\n", "  sidecar: {image: other}\n",
+                             "  sidecar: {logLevel: Debug}\n", "  stores: [{name: s}]\n"}) {
     EXPECT_NE(Template(Sample(change)), before) << change;
   }
   Processor restarted = Sample();
@@ -164,13 +164,14 @@ TEST(PodTemplateTest, WhatTakesEffectInRunningPodsRollsNothing) {
 }
 
 TEST(PodTemplateTest, SecretsLieWhereTheSidecarLooks) {
-  const auto processor = TryProcessor(StrCat(kWorker,
-                                             "  inputs: [{topic: a}]\n"
-                                             "  kafka:\n"
-                                             "    bootstrapServers: \"kafka:9093\"\n"
-                                             "    tls: {caConfigMapRef: {name: roots, key: ca.pem}}\n"
-                                             "    sasl: {mechanism: SCRAM-SHA-512, usernameSecretRef: {name: user, key: name},"
-                                             " passwordSecretRef: {name: user, key: password}}\n"));
+  const auto processor =
+      TryProcessor(StrCat(kWorker,
+                          "  inputs: [{topic: a}]\n"
+                          "  kafka:\n"
+                          "    bootstrapServers: \"kafka:9093\"\n"
+                          "    tls: {caConfigMapRef: {name: roots, key: ca.pem}}\n"
+                          "    sasl: {mechanism: SCRAM-SHA-512, usernameSecretRef: {name: user, key: name},"
+                          " passwordSecretRef: {name: user, key: password}}\n"));
   ASSERT_TRUE(processor.ok()) << processor.status();
   const Json pod = Template(*processor).at("spec");
   std::set<std::string> paths;
@@ -189,12 +190,13 @@ TEST(PodTemplateTest, SecretsLieWhereTheSidecarLooks) {
 }
 
 TEST(PodTemplateTest, ASecretAndAConfigMapOfOneNameAndKey) {
-  const auto processor = TryProcessor(StrCat(kWorker,
-                                             "  inputs: [{topic: a}]\n"
-                                             "  kafka:\n"
-                                             "    bootstrapServers: \"kafka:9093\"\n"
-                                             "    tls: {caConfigMapRef: {name: x, key: k}, certSecretRef: {name: x, key: k},"
-                                             " keySecretRef: {name: x, key: l}}\n"));
+  const auto processor =
+      TryProcessor(StrCat(kWorker,
+                          "  inputs: [{topic: a}]\n"
+                          "  kafka:\n"
+                          "    bootstrapServers: \"kafka:9093\"\n"
+                          "    tls: {caConfigMapRef: {name: x, key: k}, certSecretRef: {name: x, key: k},"
+                          " keySecretRef: {name: x, key: l}}\n"));
   ASSERT_TRUE(processor.ok()) << processor.status();
   const absl::Status status = PodTemplateOf(*processor, SampleOptions()).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("both a Secret and a ConfigMap named x"));

@@ -1,6 +1,6 @@
-// Every manifest in tests/golden/children against its .golden file: all children as YAML, then the topics' Job. The first
-// line of a manifest may choose chart values: "# options: openshift networkPolicies podMonitors". A refused one has the
-// refusal as its golden text. MILLSTREAM_UPDATE_GOLDEN=1 rewrites the .golden files.
+// Every manifest in tests/golden/children against its .golden file: all children as YAML, then the topics' Job. The
+// first line of a manifest may choose chart values: "# options: openshift networkPolicies podMonitors". A refused one
+// has the refusal as its golden text. MILLSTREAM_UPDATE_GOLDEN=1 rewrites the .golden files.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

@@ -43,7 +43,8 @@ absl::Status CheckMetadata(const Processor& processor, const Json& metadata) {
       }
     }
   }
-  if (const auto annotations = metadata.find("annotations"); annotations != metadata.end() && annotations->is_object()) {
+  if (const auto annotations = metadata.find("annotations");
+      annotations != metadata.end() && annotations->is_object()) {
     for (const auto& [annotation, value] : annotations->items()) {
       if (absl::StartsWith(annotation, ToAbsl(kAnnotationPrefix))) {
         return Refuse(StrCat("metadata.annotations[", annotation, "]"), "choose another prefix than millstream.dev");
@@ -64,8 +65,8 @@ absl::Status CheckContainer(const std::string& list, const Json& container) {
   }
   if (name == kWorkerContainer && list != "containers") return Refuse(path, "the worker is among containers");
   if (name != kSidecarContainer) return absl::OkStatus();
-  for (const char* field : {"command", "args", "lifecycle", "restartPolicy", "startupProbe", "livenessProbe",
-                            "readinessProbe", "ports"}) {
+  for (const char* field :
+       {"command", "args", "lifecycle", "restartPolicy", "startupProbe", "livenessProbe", "readinessProbe", "ports"}) {
     if (container.contains(field)) return Refuse(StrCat(path, ".", field), "leave it out");
   }
   if (container.contains("image")) return Refuse(path + ".image", "use spec.sidecar.image");

@@ -7,16 +7,17 @@
 namespace millstream::model {
 
 // What spec.podTemplate may not say, because pods of Millstream depend on it: labels of the selector, annotations of
-// Millstream, the fields restartPolicy, hostname and subdomain, Millstream's volumes, the program and life of its container,
-// variables MILLSTREAM_*. INVALID_ARGUMENT names the field and what to use instead.
+// Millstream, the fields restartPolicy, hostname and subdomain, Millstream's volumes, the program and life of its
+// container, variables MILLSTREAM_*. INVALID_ARGUMENT names the field and what to use instead.
 absl::Status CheckPodTemplate(const Processor& processor, const Json& overrides);
 
 // `overrides` over `base`, both a PodTemplateSpec: maps by key, a null takes the key away; containers, initContainers,
-// volumes and env by name; volumeMounts by mountPath; any other list is replaced. What is new comes behind what was there.
+// volumes and env by name; volumeMounts by mountPath; any other list is replaced. What is new comes behind what was
+// there.
 Json MergePodTemplate(Json base, const Json& overrides);
 
-// No container but Millstream's own has state, secrets or the manifest mounted. INVALID_ARGUMENT names the container and
-// the volume.
+// No container but Millstream's own has state, secrets or the manifest mounted. INVALID_ARGUMENT names the container
+// and the volume.
 absl::Status CheckMounts(const Json& pod_template);
 
 }  // namespace millstream::model

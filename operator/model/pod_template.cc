@@ -62,8 +62,9 @@ absl::StatusOr<Json> SecretsVolume(const References& references) {
   for (const auto& [config_map, ref] : references) {
     const std::string path = StrCat(ref.first, "/", ref.second);
     if (!paths.insert(path).second) {
-      return absl::InvalidArgumentError(StrCat("spec.kafka: key ", ref.second, " of both a Secret and a ConfigMap named ",
-                                               ref.first, " is used; rename one of them"));
+      return absl::InvalidArgumentError(StrCat("spec.kafka: key ", ref.second,
+                                               " of both a Secret and a ConfigMap named ", ref.first,
+                                               " is used; rename one of them"));
     }
     Json& list = items[{config_map, ref.first}];
     if (list.is_null()) list = Json::array();
@@ -91,9 +92,10 @@ Json SidecarContainer(const Processor& processor, const ModelOptions& options, J
       {"name", Text(kSidecarContainer)},
       {"image", SidecarImageOf(processor, options)},
       {"args", std::move(args)},
-      // The pod's address, and not all addresses: right with IPv4 and IPv6. The member is who it is in its group, the same
-      // after a restart.
-      {"env", Json::array({FieldVariable("POD_IP", "status.podIP"), FieldVariable("MILLSTREAM_MEMBER", "metadata.name")})},
+      // The pod's address, and not all addresses: right with IPv4 and IPv6. The member is who it is in its group, the
+      // same after a restart.
+      {"env",
+       Json::array({FieldVariable("POD_IP", "status.podIP"), FieldVariable("MILLSTREAM_MEMBER", "metadata.name")})},
       // Twenty minutes: a Kafka that cannot be reached is a condition to be reported, not a reason to restart.
       {"startupProbe", HttpProbe("/healthz", 2, 600)},
       {"readinessProbe", HttpProbe("/readyz", 2, 2)},

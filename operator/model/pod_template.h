@@ -8,16 +8,17 @@
 
 namespace millstream::model {
 
-// The pods of a processor: Millstream's container beside the worker, restricted, with spec.podTemplate merged over it. A
-// view has no worker: Millstream's container is the only one.
+// The pods of a processor: Millstream's container beside the worker, restricted, with spec.podTemplate merged over it.
+// A view has no worker: Millstream's container is the only one.
 //
-// Fields that take effect in running pods are not in it (processor.h, ManifestHash), so that changing them rolls nothing.
-// INVALID_ARGUMENT: spec.podTemplate says what it may not, with the field; a Secret and a ConfigMap of one name and key.
+// Fields that take effect in running pods are not in it (processor.h, ManifestHash), so that changing them rolls
+// nothing. INVALID_ARGUMENT: spec.podTemplate says what it may not, with the field; a Secret and a ConfigMap of one
+// name and key.
 absl::StatusOr<Json> PodTemplateOf(const Processor& processor, const ModelOptions& options);
 
 // The parts that pods of Jobs share with it.
-Json PodSecurityOf(const ModelOptions& options);   // securityContext of the pod
-Json ContainerSecurity();                          // of a container
+Json PodSecurityOf(const ModelOptions& options);  // securityContext of the pod
+Json ContainerSecurity();                         // of a container
 std::string SidecarImageOf(const Processor& processor, const ModelOptions& options);
 // Volumes and mounts that Millstream's programs need to reach Kafka: manifest, secrets (if any), a folder for temporary
 // files.

@@ -18,22 +18,22 @@ using Json = nlohmann::json;
 // What holds for all processors of one operator: chart values and versions.
 struct ModelOptions {
   std::string operator_version = "0.1.0";
-  std::string sidecar_image;            // where a manifest names none
-  std::string operator_namespace;       // whose pods may ask the sidecars, where there are network policies
-  bool openshift = false;               // user and group ids are left to the platform
-  bool network_policies = false;        // one for each processor
-  Json network_peers = Json::array();   // NetworkPolicyPeers that may ask the sidecars as well
-  bool pod_monitors = false;            // one for each processor, for the Prometheus operator
+  std::string sidecar_image;           // where a manifest names none
+  std::string operator_namespace;      // whose pods may ask the sidecars, where there are network policies
+  bool openshift = false;              // user and group ids are left to the platform
+  bool network_policies = false;       // one for each processor
+  Json network_peers = Json::array();  // NetworkPolicyPeers that may ask the sidecars as well
+  bool pod_monitors = false;           // one for each processor, for the Prometheus operator
   std::map<std::string, std::string> pod_monitor_labels;  // by which a Prometheus selects
 };
 
 // One StreamProcessor as far as its children depend on it. A plain value.
 struct Processor {
   spec::Manifest manifest;
-  Json spec;             // of the canonical manifest: defaults filled in
-  std::string uid;       // of the StreamProcessor
+  Json spec;                 // of the canonical manifest: defaults filled in
+  std::string uid;           // of the StreamProcessor
   std::string restarted_at;  // its annotation millstream.dev/restartedAt; a new value rolls the pods
-  int replicas = 1;      // in force: of the spec, or of autoscaling
+  int replicas = 1;          // in force: of the spec, or of autoscaling
 
   const spec::StreamProcessorSpec& typed() const { return manifest.processor; }
 };
@@ -48,12 +48,13 @@ inline constexpr std::string_view kStateVolume = "state";
 inline constexpr std::string_view kVolumePrefix = "millstream-";
 inline constexpr std::string_view kManifestFile = "processor.yaml";
 inline constexpr std::string_view kAnnotationPrefix = "millstream.dev/";
-// Of Millstream's container. Containers of a pod share their ports, so it is one that programs seldom want; its name too.
+// Of Millstream's container. Containers of a pod share their ports, so it is one that programs seldom want; its name
+// too.
 inline constexpr int kHttpPort = 7979;
 inline constexpr std::string_view kPortName = "millstream";
 
-// The names of its children: all have the processor's own, but for the claims and the Job. A processor's name has at most 52
-// characters, so that these, and the controller's label with its hash, stay within 63.
+// The names of its children: all have the processor's own, but for the claims and the Job. A processor's name has at
+// most 52 characters, so that these, and the controller's label with its hash, stay within 63.
 std::string ClaimNameOf(const Processor& processor, int ordinal);  // state-NAME-ORDINAL
 std::string PodNameOf(const Processor& processor, int ordinal);
 std::string TopicsJobNameOf(const Processor& processor);  // NAME-t-HASH: another manifest, another Job

@@ -29,7 +29,8 @@ TEST(ConditionsTest, TransitionTimesMoveWhenTheStatusFlips) {
 }
 
 TEST(ConditionsTest, ReconcilingAndStalledOnlyWhileTrue) {
-  const std::vector<Condition> steady = {{"Ready", kTrue, "Running", ""}, {"Reconciling", kFalse, "Done", ""}, {"Stalled", kFalse, "Done", ""}};
+  const std::vector<Condition> steady = {
+      {"Ready", kTrue, "Running", ""}, {"Reconciling", kFalse, "Done", ""}, {"Stalled", kFalse, "Done", ""}};
   EXPECT_EQ(ConditionsOf(nullptr, steady, 1, kNoon).size(), 1u);
   EXPECT_EQ(ConditionsOf(nullptr, {{"Stalled", kTrue, "InvalidSpec", "x"}}, 1, kNoon).size(), 1u);
 }

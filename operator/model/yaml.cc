@@ -11,7 +11,8 @@ namespace millstream::model {
 namespace {
 
 bool IsWord(std::string_view text) {
-  static constexpr std::array<std::string_view, 9> kWords = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"};
+  static constexpr std::array<std::string_view, 9> kWords = {"y",   "n",    "yes",   "no",  "on",
+                                                             "off", "true", "false", "null"};
   const std::string lower = absl::AsciiStrToLower(ToAbsl(text));
   return std::find(kWords.begin(), kWords.end(), lower) != kWords.end();
 }
@@ -35,7 +36,8 @@ std::string Scalar(const Json& value) {
 
 bool IsBlock(const Json& value) { return value.is_structured() && !value.empty(); }
 
-// Appends the lines of a map or list that is not empty. The first one goes on where the line is, the others are indented.
+// Appends the lines of a map or list that is not empty. The first one goes on where the line is, the others are
+// indented.
 void Append(const Json& value, int indent, bool first_in_line, std::string* out) {
   const std::string margin(static_cast<size_t>(indent), ' ');
   bool in_line = first_in_line;

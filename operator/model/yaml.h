@@ -8,8 +8,8 @@
 
 namespace millstream::model {
 
-// Block style YAML of JSON values, for people and golden files: every text that YAML 1.1 or 1.2 could take for something
-// else is quoted as in JSON, keys too. Ends with a line end.
+// Block style YAML of JSON values, for people and golden files: every text that YAML 1.1 or 1.2 could take for
+// something else is quoted as in JSON, keys too. Ends with a line end.
 std::string ToYaml(const Json& value);
 // Several documents, each after "---".
 std::string ToYaml(const std::vector<Json>& documents);

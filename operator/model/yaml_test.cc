@@ -36,9 +36,26 @@ TEST(ToYamlTest, LooksLikeKubectl) {
 
 TEST(ToYamlTest, ReadsBackAsWhatItWas) {
   Json value;
-  for (const char* text : {"plain", "", "yes", "No", "NULL", "~", "1", "1.5", "0x1", "1e3", "a: b", "a #b", "- a", "-", "*a",
-                           "&a", "!a", "%a", "@a", "`a`", "'a'", "\"a\"", "a\nb", " a", "a ", "{", "[", "2024-05-01", "1:30",
-                           "caf\xc3\xa9", "\x01", "a\\b", "/etc/x", "_", ".", "=", "<<", "app.kubernetes.io/name", "$(POD_IP)"}) {
+  for (const char* text : {"plain",    "",
+                           "yes",      "No",
+                           "NULL",     "~",
+                           "1",        "1.5",
+                           "0x1",      "1e3",
+                           "a: b",     "a #b",
+                           "- a",      "-",
+                           "*a",       "&a",
+                           "!a",       "%a",
+                           "@a",       "`a`",
+                           "'a'",      "\"a\"",
+                           "a\nb",     " a",
+                           "a ",       "{",
+                           "[",        "2024-05-01",
+                           "1:30",     "caf\xc3\xa9",
+                           "\x01",     "a\\b",
+                           "/etc/x",   "_",
+                           ".",        "=",
+                           "<<",       "app.kubernetes.io/name",
+                           "$(POD_IP)"}) {
     value["texts"].push_back(text);
     value["keys"][text] = 1;
   }

@@ -40,8 +40,8 @@ class FakeApiServer {
   // A connection to it, with faults of its own (none: none). The server outlives it.
   std::unique_ptr<Transport> Connect(Faults faults = nullptr);
 
-  // The test's own hand: makes or changes an object as some controller or user would, and collects garbage. `change` gets
-  // null for an object that is not there, and makes it, or leaves it, null.
+  // The test's own hand: makes or changes an object as some controller or user would, and collects garbage. `change`
+  // gets null for an object that is not there, and makes it, or leaves it, null.
   void Edit(const Resource& resource, const ObjectKey& key, const std::function<void(Json* object)>& change);
   Json Read(const Resource& resource, const ObjectKey& key) const;  // null: not there
   std::vector<Json> All(const Resource& resource) const;

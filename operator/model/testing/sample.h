@@ -13,9 +13,8 @@ namespace millstream::model {
 
 // A processor from the text of its spec's fields, two blanks before each; image, input and Kafka are there already.
 inline absl::StatusOr<Processor> TryProcessor(std::string_view more, std::string_view name = "totals") {
-  const std::string text = StrCat(
-      "apiVersion: millstream.dev/v1alpha1\nkind: StreamProcessor\nmetadata: {name: ", name, ", namespace: orders}\nspec:\n",
-      more);
+  const std::string text = StrCat("apiVersion: millstream.dev/v1alpha1\nkind: StreamProcessor\nmetadata: {name: ", name,
+                                  ", namespace: orders}\nspec:\n", more);
   spec::ParseResult parsed = spec::ParseManifests(text, "sample.yaml");
   if (!parsed.ok()) {
     std::string problems;
