@@ -102,9 +102,13 @@ class Exchange {
 
   // The next piece; empty: the body has ended.
   absl::StatusOr<std::string> Piece(absl::Duration idle) {
-    auto buffer = std::make_shared<std::vector<uint8_t>>(kReadBytes);
-    auto read = body_.streambuf().getn(buffer->data(), buffer->size()).then([buffer](size_t bytes) {
-      return std::string(reinterpret_cast<const char*>(buffer->data()), bytes);
+    // getn would wait until all it is asked for has come, however long: wait for one byte, then take what is there.
+    auto read = body_.streambuf().getc().then([from = body_.streambuf()](int byte) mutable {
+      if (byte == concurrency::streams::char_traits<uint8_t>::eof()) return pplx::task_from_result(std::string());
+      auto buffer = std::make_shared<std::vector<uint8_t>>(std::min(kReadBytes, from.in_avail()));
+      return from.getn(buffer->data(), buffer->size()).then([buffer](size_t bytes) {
+        return std::string(reinterpret_cast<const char*>(buffer->data()), bytes);
+      });
     });
     absl::StatusOr<std::string> piece = Await(std::move(read), idle);
     if (piece.ok() && piece->empty()) finished_ = true;
