@@ -22,7 +22,8 @@ void WorkQueue::AddAfter(const std::string& key, absl::Duration delay) {
   absl::MutexLock lock(&mutex_);
   if (shut_down_) return;
   if (delay <= absl::ZeroDuration()) return AddLocked(key);
-  const absl::Duration when = clock_->Monotonic() + delay;
+  // Whole nanoseconds, as clocks count: else a key would not be due when the clock has advanced by until_next().
+  const absl::Duration when = clock_->Monotonic() + absl::Ceil(delay, absl::Nanoseconds(1));
   const auto [found, is_new] = due_.try_emplace(key, when);
   if (!is_new) {
     if (found->second <= when) return;
