@@ -112,8 +112,9 @@ void EngineImpl::StartLook(Task& task, DueFeed feed, std::optional<Bytes> after)
   time.looking = true;
   store::ScanRequest request;
   request.store = internal_store_;
-  auto [from, to] = DueRange(feed, time.floor[static_cast<size_t>(feed)]);
-  request.from = std::move(from);
+  const auto i = static_cast<size_t>(feed);
+  auto [from, to] = DueRange(feed, time.floor[i]);
+  request.from = std::max(std::move(from), time.first[i]);
   request.to = std::move(to);
   request.after = std::move(after);
   request.max_rows = static_cast<size_t>(spec_.batch.max_records) + 1;
@@ -129,21 +130,22 @@ void EngineImpl::OnDueRead(Task& task, const DueRead& read, RangeScanned event) 
   if (!event.status.ok()) return ReadFailed(task, event.status);
   MergedPage page = MergeScan(read.request, event.page, task.overlays.Layers(TaskOverlays::View::kAll));
   if (page.rows.empty() && page.cursor) return StartLook(task, read.feed, std::move(page.cursor));
-  int64_t& floor = time.floor[static_cast<size_t>(read.feed)];
   const int64_t now = DueNow(task, read.feed);
-  floor = kEndOfTime;
+  time.floor[static_cast<size_t>(read.feed)] = kEndOfTime;
+  time.first[static_cast<size_t>(read.feed)] = *read.request.to;
   for (auto& row : page.rows) {
     const std::optional<DueRow> due = ParseDueRow(read.feed, row.first);
     if (!due) return ReadFailed(task, absl::DataLossError("a row of the internal store cannot be read"));
-    // The last row of a page that is not the last tells from where to look on.
-    if (due->time > now || (page.cursor && &row == &page.rows.back())) {
-      floor = std::min(floor, due->time);
-      if (due->time > now) break;
+    if (due->time > now) {
+      time.Pending(read.feed, due->time, row.first);
+      break;
     }
     TakeDue(task, read.feed, row.first, *due);
+    // There is more behind a page that is not the last.
+    if (page.cursor && &row == &page.rows.back()) time.Pending(read.feed, due->time, row.first);
   }
   // Rows that were taken stay until they are done.
-  if (!time.due.empty()) floor = std::min(floor, time.due.front().due->time);
+  if (!time.due.empty()) time.Pending(read.feed, time.due.front().due->time, time.due.front().due->row);
 }
 
 void EngineImpl::TakeDue(Task& task, DueFeed feed, const Bytes& row, const DueRow& due) {
@@ -190,10 +192,9 @@ void EngineImpl::StageEnd(Task& task, store::StoreIndex store, std::string_view 
   const int64_t closes = ClosesAt(of, bounds);
   const bool close = of.window && of.window->final && closes > now;
   const int64_t at = close ? closes : ExpiresAt(of, bounds);
-  StageRow(task, internal_store_, WindowEndRow(at, close ? WindowEnd::kClose : WindowEnd::kExpire, of.name, row_key),
-           Bytes());
-  int64_t& floor = task.time->floor[static_cast<size_t>(DueFeed::kWindows)];
-  floor = std::min(floor, at);
+  const Bytes row = WindowEndRow(at, close ? WindowEnd::kClose : WindowEnd::kExpire, of.name, row_key);
+  StageRow(task, internal_store_, row, Bytes());
+  task.time->Pending(DueFeed::kWindows, at, row);
 }
 
 // Something that was due is done: it is pending no more.
@@ -239,9 +240,9 @@ void EngineImpl::StageTimers(Task& task, const Batch& batch, const std::vector<p
       continue;
     }
     StageRow(task, internal_store_, by_name, TimeValue(*timer.time_ms));
-    StageRow(task, internal_store_, TimerByTime(timer.clock, *timer.time_ms, timer.key, timer.name), Bytes());
-    int64_t& floor = task.time->floor[static_cast<size_t>(FeedOf(timer.clock))];
-    floor = std::min(floor, *timer.time_ms);
+    const Bytes by_time = TimerByTime(timer.clock, *timer.time_ms, timer.key, timer.name);
+    StageRow(task, internal_store_, by_time, Bytes());
+    task.time->Pending(FeedOf(timer.clock), *timer.time_ms, by_time);
   }
 }
 

@@ -1,12 +1,14 @@
 #ifndef MILLSTREAM_SIDECAR_ENGINE_TASK_H_
 #define MILLSTREAM_SIDECAR_ENGINE_TASK_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -46,11 +48,13 @@ struct TaskTime {
   StreamClock stored;     // as last staged in the internal store
   bool loaded = false;    // from the internal store, after opening
 
-  // Nothing of the feed is due before this time. kNoTime: not known, look.
+  // Nothing of the feed is due before this time (kNoTime: not known, look), and no row of it that is pending sorts
+  // before this one. Many rows have one time, and those that were taken lie before it.
   std::array<int64_t, kDueFeeds> floor = {kNoTime, kNoTime, kNoTime};
-  bool looking = false;  // a read of due rows is under way
-  uint64_t look = 0;     // its number: answers of earlier ones do not count
-  std::deque<Item> due;  // found, to be sent before any record
+  std::array<Bytes, kDueFeeds> first;  // empty: not known
+  bool looking = false;                // a read of due rows is under way
+  uint64_t look = 0;                   // its number: answers of earlier ones do not count
+  std::deque<Item> due;                // found, to be sent before any record
   // As TaskInput::trace_until and single_until.
   bool trace = false, single = false;
 
@@ -64,9 +68,16 @@ struct TaskTime {
   };
   Sweep sweep;
 
+  // A row of the feed is pending.
+  void Pending(DueFeed feed, int64_t time, std::string_view row) {
+    const auto i = static_cast<size_t>(feed);
+    floor[i] = std::min(floor[i], time);
+    if (row < first[i]) first[i] = row;
+  }
   void Forget() {
     due.clear();
     floor.fill(kNoTime);
+    first.fill(Bytes());
     looking = false;
     sweep = Sweep();  // what it deleted may have been rolled back
     ++look;

@@ -15,6 +15,7 @@
 #include "sidecar/engine/internal_rows.h"
 #include "sidecar/engine/scan_merge.h"
 #include "sidecar/engine/testing/engine_driver.h"
+#include "sidecar/engine/testing/memory_disk.h"
 #include "sidecar/protocol/codec.h"
 #include "sidecar/protocol/frame.h"
 #include "sidecar/store/timed_value.h"
@@ -120,10 +121,10 @@ class TtlTest : public ::testing::Test {
   // Answers reads, writes and calls until there are none, from what was applied.
   void Serve() {
     while (engine_.Has<ReadKeys>() || engine_.Has<ScanRange>() || engine_.Has<ApplyState>() || engine_.HasCall()) {
-      while (engine_.Has<ReadKeys>()) Answer(engine_.Take<ReadKeys>());
-      while (engine_.Has<ScanRange>()) Answer(engine_.Take<ScanRange>());
+      while (engine_.Has<ReadKeys>()) engine_.Do(disk_.Read(engine_.Take<ReadKeys>()));
+      while (engine_.Has<ScanRange>()) engine_.Do(disk_.Scan(engine_.Take<ScanRange>()));
       AnswerCalls();
-      while (engine_.Has<ApplyState>()) Apply(engine_.Take<ApplyState>());
+      while (engine_.Has<ApplyState>()) engine_.Do(disk_.Apply(engine_.Take<ApplyState>()));
     }
   }
   void AnswerCalls() {
@@ -138,35 +139,6 @@ class TtlTest : public ::testing::Test {
       engine_.Answer(call, absl::OkStatus(), flush ? std::exchange(acknowledged, {}) : log::AcknowledgedOffsets());
     }
   }
-  void Answer(const ReadKeys& read) {
-    KeysRead answer{read.read, absl::OkStatus(), {}};
-    for (const Bytes& key : read.keys) {
-      const auto row = disk_[read.store].find(key);
-      answer.values.push_back(row == disk_[read.store].end() ? MaybeBytes() : MaybeBytes(row->second));
-    }
-    engine_.Do(std::move(answer));
-  }
-  void Answer(const ScanRange& scan) {
-    RangeScanned answer{scan.read, absl::OkStatus(), {}};
-    for (const auto& row : disk_[scan.range.store]) {
-      if (scan.range.after && row.first <= *scan.range.after) continue;
-      if ((scan.range.from && row.first < *scan.range.from) || (scan.range.to && row.first >= *scan.range.to)) continue;
-      answer.page.more = answer.page.rows.size() == scan.range.max_rows;
-      if (answer.page.more) break;
-      answer.page.rows.push_back(row);
-    }
-    engine_.Do(std::move(answer));
-  }
-  void Apply(const ApplyState& apply) {
-    for (const store::StoreWrite& write : apply.writes) {
-      if (write.value) {
-        disk_[write.store][write.key] = *write.value;
-      } else {
-        disk_[write.store].erase(write.key);
-      }
-    }
-    engine_.Do(StateApplied{apply.apply, absl::OkStatus()});
-  }
   // Until what is handled is committed.
   void Commit() {
     for (int i = 0; i < 3; ++i) {
@@ -180,7 +152,7 @@ class TtlTest : public ::testing::Test {
     while (engine_.Has<ScanRange>()) {
       ScanRange scan = engine_.Take<ScanRange>();
       if (scan.range.store == kRecent) return scan;
-      Answer(scan);
+      engine_.Do(disk_.Scan(scan));
     }
     ADD_FAILURE() << "nothing is swept";
     return {};
@@ -225,7 +197,7 @@ class TtlTest : public ::testing::Test {
   }
 
   EngineDriver engine_;
-  std::map<store::StoreIndex, std::map<Bytes, Bytes>> disk_;
+  MemoryDisk disk_;
   std::vector<log::OutgoingRecord> written_;
   int64_t next_ = 0;
   QueryId query_ = 0;
@@ -237,19 +209,19 @@ TEST_F(TtlTest, ARowIsHiddenFromTheWorkerOnceStreamTimeHasPassedIt) {
   Handled(kT, "k", {Set("k", "1"), {kOther, "k", "stays"}});
   EXPECT_EQ(Prefetched(Handled(kT + 9'900, "k")), "1") << "from a layer";
   Rest();
-  EXPECT_EQ(disk_[kRecent]["k"], TimedValue(kT, "1"));
-  EXPECT_EQ(disk_[kOther]["k"], "stays") << "a store without ttl has no times";
+  EXPECT_EQ(disk_.rows(kRecent)["k"], TimedValue(kT, "1"));
+  EXPECT_EQ(disk_.rows(kOther)["k"], "stays") << "a store without ttl has no times";
   Handled(kT + 10'000, "other");
   EXPECT_EQ(Prefetched(Handled(kT + 10'000, "k")), "-");
 }
 
 TEST_F(TtlTest, ARowOnDiskIsHiddenBeforeItIsDeleted) {
-  disk_[kRecent] = {{"k", TimedValue(kT, "1")}, {"l", TimedValue(kT + 5'000, "2")}};
+  disk_.rows(kRecent) = {{"k", TimedValue(kT, "1")}, {"l", TimedValue(kT + 5'000, "2")}};
   EXPECT_EQ(Prefetched(Handled(kT + 9'999, "k")), "1");
   Record(kT + 10'000, "k");
-  while (engine_.Has<ReadKeys>()) Answer(engine_.Take<ReadKeys>());
+  while (engine_.Has<ReadKeys>()) engine_.Do(disk_.Read(engine_.Take<ReadKeys>()));
   EXPECT_EQ(Prefetched(engine_.NeedBatch()), "-");
-  EXPECT_EQ(disk_[kRecent].size(), 2u);
+  EXPECT_EQ(disk_.rows(kRecent).size(), 2u);
 }
 
 TEST_F(TtlTest, WritingAgainKeepsIt) {
@@ -289,11 +261,11 @@ TEST_F(TtlTest, QueriesSeeWhatIsCommitted) {
   Rest();
   EXPECT_THAT(AskedForAll(), ElementsAre(Pair("k", "1"), Pair("l", "2")));
   Record(kT + 10'000, "other");
-  while (engine_.Has<ReadKeys>()) Answer(engine_.Take<ReadKeys>());
+  while (engine_.Has<ReadKeys>()) engine_.Do(disk_.Read(engine_.Take<ReadKeys>()));
   const SentBatch batch = engine_.NeedBatch();
   engine_.Result(batch, {});
   engine_.Do(QueryKey{++query_, TaskId(0), kRecent, "k"});
-  if (engine_.Has<ReadKeys>()) Answer(engine_.Take<ReadKeys>());
+  if (engine_.Has<ReadKeys>()) engine_.Do(disk_.Read(engine_.Take<ReadKeys>()));
   EXPECT_EQ(engine_.Take<QueryAnswered>().value, "1") << "stream time has come there, and may go back";
   Serve();
   EXPECT_EQ(Asked("k"), std::nullopt);
@@ -346,13 +318,13 @@ TEST_F(TtlTest, WhatIsHiddenAtOnceIsNotSeenByTheNextRecord) {
 class SweepTest : public TtlTest {};
 
 TEST_F(SweepTest, DeletesWhatIsHiddenInTheChangelogToo) {
-  for (int i = 0; i < 2'500; ++i) disk_[kRecent][StrCat("old", i)] = TimedValue(kT, "1");
-  disk_[kRecent]["young"] = TimedValue(kT + 9'000, "2");
-  disk_[kOther]["k"] = "stays";
+  for (int i = 0; i < 2'500; ++i) disk_.rows(kRecent)[StrCat("old", i)] = TimedValue(kT, "1");
+  disk_.rows(kRecent)["young"] = TimedValue(kT + 9'000, "2");
+  disk_.rows(kOther)["k"] = "stays";
   Handled(kT + 10'000, "any");
   Rest();
-  EXPECT_THAT(disk_[kRecent], ElementsAre(Pair("young", TimedValue(kT + 9'000, "2"))));
-  EXPECT_EQ(disk_[kOther].size(), 1u);
+  EXPECT_THAT(disk_.rows(kRecent), ElementsAre(Pair("young", TimedValue(kT + 9'000, "2"))));
+  EXPECT_EQ(disk_.rows(kOther).size(), 1u);
   std::set<std::string> tombstones;
   for (const log::OutgoingRecord& record : written_) {
     if (record.to.topic != "g-totals-changelog") continue;
@@ -364,44 +336,44 @@ TEST_F(SweepTest, DeletesWhatIsHiddenInTheChangelogToo) {
 
 // The walk reads a row, a batch writes it again, and only then the walk goes on.
 TEST_F(SweepTest, ARefreshWhileItReadsWins) {
-  disk_[kRecent]["k"] = TimedValue(kT, "1");
+  disk_.rows(kRecent)["k"] = TimedValue(kT, "1");
   Record(kT + 10'000, "any");
-  while (engine_.Has<ReadKeys>()) Answer(engine_.Take<ReadKeys>());
+  while (engine_.Has<ReadKeys>()) engine_.Do(disk_.Read(engine_.Take<ReadKeys>()));
   engine_.Result(engine_.NeedBatch(), {});
   const ScanRange walk = Walk();
   Record(kT + 10'010, "k");
-  while (engine_.Has<ReadKeys>()) Answer(engine_.Take<ReadKeys>());
+  while (engine_.Has<ReadKeys>()) engine_.Do(disk_.Read(engine_.Take<ReadKeys>()));
   const SentBatch batch = engine_.NeedBatch();
   EXPECT_EQ(Prefetched(batch), "-");
   engine_.Result(batch, {.ops = {Set("k", "again")}});
-  Answer(walk);
+  engine_.Do(disk_.Scan(walk));
   Rest();
-  EXPECT_EQ(disk_[kRecent]["k"], TimedValue(kT + 10'010, "again"));
+  EXPECT_EQ(disk_.rows(kRecent)["k"], TimedValue(kT + 10'010, "again"));
 }
 
 // The other way round: the walk deletes a row while the batch that writes it is out.
 TEST_F(SweepTest, ARefreshByABatchThatIsOutWins) {
-  disk_[kRecent]["k"] = TimedValue(kT, "1");
+  disk_.rows(kRecent)["k"] = TimedValue(kT, "1");
   Record(kT + 10'000, "any");
-  while (engine_.Has<ReadKeys>()) Answer(engine_.Take<ReadKeys>());
+  while (engine_.Has<ReadKeys>()) engine_.Do(disk_.Read(engine_.Take<ReadKeys>()));
   engine_.Result(engine_.NeedBatch(), {});
   const ScanRange walk = Walk();
   Record(kT + 10'010, "k");
-  while (engine_.Has<ReadKeys>()) Answer(engine_.Take<ReadKeys>());
+  while (engine_.Has<ReadKeys>()) engine_.Do(disk_.Read(engine_.Take<ReadKeys>()));
   const SentBatch batch = engine_.NeedBatch();
-  Answer(walk);
+  engine_.Do(disk_.Scan(walk));
   engine_.Result(batch, {.ops = {Set("k", "again")}});
   Rest();
-  EXPECT_EQ(disk_[kRecent]["k"], TimedValue(kT + 10'010, "again"));
+  EXPECT_EQ(disk_.rows(kRecent)["k"], TimedValue(kT + 10'010, "again"));
   EXPECT_EQ(Asked("k"), "again");
 }
 
 TEST_F(SweepTest, WhatWasRolledBackIsDeletedAgain) {
-  disk_[kRecent]["k"] = TimedValue(kT, "1");
+  disk_.rows(kRecent)["k"] = TimedValue(kT, "1");
   Record(kT + 10'000, "any");
-  while (engine_.Has<ReadKeys>()) Answer(engine_.Take<ReadKeys>());
+  while (engine_.Has<ReadKeys>()) engine_.Do(disk_.Read(engine_.Take<ReadKeys>()));
   engine_.Result(engine_.NeedBatch(), {});
-  Answer(Walk());
+  engine_.Do(disk_.Scan(Walk()));
   engine_.AnswerCall(WriterCall::What::kBegin, WithRecovery(absl::AbortedError("scripted"), Recovery::kAbort));
   for (int i = 0; i < 20 && engine_.HasCall(); ++i) engine_.Answer(engine_.Take<WriterCall>());
   EXPECT_EQ(Asked("k"), "1") << "the record that made it old is to be handled again";
@@ -409,7 +381,7 @@ TEST_F(SweepTest, WhatWasRolledBackIsDeletedAgain) {
   engine_.Pass(absl::Seconds(1));
   Handled(kT + 10'000, "any");
   Rest();
-  EXPECT_THAT(disk_[kRecent], IsEmpty());
+  EXPECT_THAT(disk_.rows(kRecent), IsEmpty());
 }
 
 }  // namespace
