@@ -5,6 +5,7 @@
 
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "operator/model/merge.h"
 #include "operator/model/pod_template.h"
 
 namespace millstream::model {
@@ -28,7 +29,7 @@ Json ClaimOf(const Processor& processor, const Json& storage) {
   Json spec = {{"accessModes", storage.value("accessModes", Json::array({"ReadWriteOnce"}))},
                {"resources", {{"requests", {{"storage", storage.at("size")}}}}}};
   if (storage.contains("storageClassName")) spec["storageClassName"] = storage["storageClassName"];
-  Json metadata = {{"name", std::string(kStateVolume)}, {"labels", SelectorOf(processor)}};
+  Json metadata = {{"name", std::string(kStateVolume)}, {"labels", PodLabelsOf(processor)}};
   return {{"apiVersion", "v1"},
           {"kind", "PersistentVolumeClaim"},
           {"metadata", std::move(metadata)},
@@ -114,17 +115,23 @@ absl::StatusOr<Json> StatefulSetOf(const Processor& processor, const ModelOption
 }
 
 absl::StatusOr<Json> TopicsJobOf(const Processor& processor, const ModelOptions& options) {
+  MS_RETURN_IF_ERROR(CheckPodTemplate(processor, processor.spec.value("podTemplate", Json::object())));
   MS_ASSIGN_OR_RETURN(Mounted mounted, ConfigurationOf(processor));
   Json args = Json::array({"topics", "--manifest", StrCat(kManifestFolder, "/", kManifestFile)});
   if (mounted.mounts.back().at("name") == "millstream-secrets") {
     args.push_back("--secrets");
     args.push_back(std::string(kSecretsFolder));
   }
+  if (options.cluster_name != "local") {
+    args.push_back("--cluster");
+    args.push_back(options.cluster_name);
+  }
   const Json container = {
       {"name", "topics"},
       {"image", SidecarImageOf(processor, options)},
       {"args", std::move(args)},
-      {"terminationMessagePolicy", "File"},
+      // A verdict, or what a program that could not even say one left behind.
+      {"terminationMessagePolicy", "FallbackToLogsOnError"},
       {"securityContext", ContainerSecurity()},
       {"resources", {{"requests", {{"cpu", "50m"}, {"memory", "64Mi"}}}, {"limits", {{"memory", "256Mi"}}}}},
       {"volumeMounts", std::move(mounted.mounts)}};
@@ -138,13 +145,15 @@ absl::StatusOr<Json> TopicsJobOf(const Processor& processor, const ModelOptions&
                          {"securityContext", PodSecurityOf(options)},
                          {"containers", Json::array({container})},
                          {"volumes", std::move(mounted.volumes)}};
+  Json pod = {{"metadata", {{"labels", labels}}}, {"spec", pod_spec}};
+  pod = MergePodTemplate(std::move(pod), JobOverridesOf(processor));
   Json job = Object(processor, options, "batch/v1", "Job");
   job["metadata"] = MetadataOf(processor, options, TopicsJobNameOf(processor));
   job["metadata"]["labels"] = labels;
   job["spec"] = {{"backoffLimit", 0},  // the operator decides when it is worth another try
                  {"activeDeadlineSeconds", kTopicsDeadlineSeconds},
                  {"ttlSecondsAfterFinished", kTopicsKeptSeconds},
-                 {"template", {{"metadata", {{"labels", labels}}}, {"spec", pod_spec}}}};
+                 {"template", std::move(pod)}};
   return job;
 }
 

@@ -1,5 +1,6 @@
 #include "operator/model/children.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -97,7 +98,10 @@ TEST(StatefulSetTest, TheOperatorRolls) {
   EXPECT_EQ(spec.at("replicas"), 3);
   EXPECT_EQ(spec.at("podManagementPolicy"), "Parallel");
   EXPECT_EQ(spec.at("updateStrategy").at("type"), "OnDelete");
-  EXPECT_EQ(spec.at("selector").at("matchLabels"), spec.at("template").at("metadata").at("labels"));
+  const Json& labels = spec.at("template").at("metadata").at("labels");
+  for (const auto& [label, value] : spec.at("selector").at("matchLabels").items()) EXPECT_EQ(labels.at(label), value);
+  EXPECT_EQ(labels.at("app.kubernetes.io/managed-by"), "millstream-operator");
+  EXPECT_FALSE(labels.contains("app.kubernetes.io/version"));
 }
 
 TEST(StatefulSetTest, StateInAnEmptyDirOrAVolume) {
@@ -241,6 +245,35 @@ TEST(TopicsJobTest, AnotherManifestIsAnotherJob) {
   EXPECT_NE(pod.at("metadata").at("labels").at("app.kubernetes.io/component"),
             SelectorOf(Sample()).at("app.kubernetes.io/component"));
   EXPECT_EQ(pod.at("spec").at("restartPolicy"), "Never");
+}
+
+TEST(TopicsJobTest, RunsWhereAndAsWhomThePodsRun) {
+  const Processor processor = Sample(
+      "  podTemplate:\n"
+      "    metadata: {labels: {kafka: client}}\n"
+      "    spec: {serviceAccountName: shop, imagePullSecrets: [{name: registry}], containers: [{name: proxy, image: "
+      "p}]}\n");
+  EXPECT_NE(TopicsJobNameOf(processor), TopicsJobNameOf(Sample()));
+  const Json job = *TopicsJobOf(processor, SampleOptions());
+  const Json& pod = job.at("spec").at("template");
+  EXPECT_EQ(pod.at("metadata").at("labels").at("kafka"), "client");
+  EXPECT_EQ(pod.at("metadata").at("labels").at("app.kubernetes.io/component"), "topics");
+  EXPECT_EQ(pod.at("spec").at("serviceAccountName"), "shop");
+  EXPECT_EQ(pod.at("spec").at("imagePullSecrets").at(0).at("name"), "registry");
+  EXPECT_EQ(pod.at("spec").at("containers").size(), 1u);
+  EXPECT_FALSE(job.at("metadata").at("labels").contains("kafka"));
+}
+
+TEST(TopicsJobTest, TheClusterIsNamedWhereItHasAName) {
+  ModelOptions options = SampleOptions();
+  options.cluster_name = "east";
+  for (const Json& args :
+       {TopicsJobOf(Sample(), options)->at("spec").at("template").at("spec").at("containers")[0]["args"],
+        StatefulSetOf(Sample(), options)->at("spec").at("template").at("spec").at("initContainers")[0]["args"]}) {
+    const auto option = std::find(args.begin(), args.end(), "--cluster");
+    ASSERT_NE(option, args.end()) << args;
+    EXPECT_EQ(*(option + 1), "east");
+  }
 }
 
 TEST(NetworkPolicyTest, WhoMayAsk) {

@@ -1,5 +1,6 @@
 #include "operator/model/merge.h"
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -35,11 +36,11 @@ absl::Status Refuse(std::string_view field, std::string_view way_out) {
 }
 
 absl::Status CheckMetadata(const Processor& processor, const Json& metadata) {
-  const Json selector = SelectorOf(processor);
+  const Json ours = PodLabelsOf(processor);
   if (const auto labels = metadata.find("labels"); labels != metadata.end() && labels->is_object()) {
     for (const auto& [label, value] : labels->items()) {
-      if (selector.contains(label)) {
-        return Refuse(StrCat("metadata.labels[", label, "]"), "it selects the pods; choose another label");
+      if (ours.contains(label)) {
+        return Refuse(StrCat("metadata.labels[", label, "]"), "pods are found by it; choose another label");
       }
     }
   }
@@ -148,6 +149,24 @@ absl::Status CheckPodTemplate(const Processor& processor, const Json& overrides)
 Json MergePodTemplate(Json base, const Json& overrides) {
   if (overrides.is_object()) Merge(base, overrides);
   return base;
+}
+
+Json JobOverridesOf(const Processor& processor) {
+  Json result = Json::object();
+  const auto overrides = processor.spec.find("podTemplate");
+  if (overrides == processor.spec.end() || !overrides->is_object()) return result;
+  const auto take = [&](const char* part, std::initializer_list<const char*> fields) {
+    const auto from = overrides->find(part);
+    if (from == overrides->end() || !from->is_object()) return;
+    for (const char* field : fields) {
+      if (from->contains(field)) result[part][field] = (*from)[field];
+    }
+  };
+  take("metadata", {"labels", "annotations"});
+  take("spec",
+       {"affinity", "dnsConfig", "dnsPolicy", "hostAliases", "imagePullSecrets", "nodeSelector", "priorityClassName",
+        "runtimeClassName", "schedulerName", "securityContext", "serviceAccountName", "tolerations"});
+  return result;
 }
 
 absl::Status CheckMounts(const Json& pod_template) {

@@ -16,6 +16,10 @@ absl::Status CheckPodTemplate(const Processor& processor, const Json& overrides)
 // there.
 Json MergePodTemplate(Json base, const Json& overrides);
 
+// What of spec.podTemplate holds for the pods of Jobs too: the labels and annotations by which networks and meshes know
+// them, where they run, as whom, and with which secrets images are pulled. A PodTemplateSpec; empty: nothing.
+Json JobOverridesOf(const Processor& processor);
+
 // No container but Millstream's own has state, secrets or the manifest mounted. INVALID_ARGUMENT names the container
 // and the volume.
 absl::Status CheckMounts(const Json& pod_template);

@@ -85,6 +85,10 @@ Json SidecarContainer(const Processor& processor, const ModelOptions& options, J
     args.push_back("--secrets");
     args.push_back(Text(kSecretsFolder));
   }
+  if (options.cluster_name != "local") {
+    args.push_back("--cluster");
+    args.push_back(options.cluster_name);
+  }
   mounts.push_back(Mount("millstream-socket", kSocketFolder, false));
   mounts.push_back(Mount("millstream-orders", kOrdersFolder, true));
   mounts.push_back(Mount(kStateVolume, kStateFolder, false));
@@ -102,6 +106,8 @@ Json SidecarContainer(const Processor& processor, const ModelOptions& options, J
       // Not before a minute: a busy node is no reason to restore state once more.
       {"livenessProbe", HttpProbe("/healthz", 10, 6)},
       {"lifecycle", {{"preStop", {{"exec", {{"command", Json::array({"millstream-sidecar", "drain"})}}}}}}},
+      // The last words of one that ended are in its status: the operator tells them, and reads no logs.
+      {"terminationMessagePolicy", "FallbackToLogsOnError"},
       {"securityContext", ContainerSecurity()},
       {"volumeMounts", std::move(mounts)}};
   container["ports"] = Json::array();
@@ -135,6 +141,7 @@ Json WorkerContainer(const Processor& processor) {
   Json security = ContainerSecurity();
   if (container.contains("securityContext")) security.merge_patch(container["securityContext"]);
   container["securityContext"] = std::move(security);
+  if (!container.contains("terminationMessagePolicy")) container["terminationMessagePolicy"] = "FallbackToLogsOnError";
   return container;
 }
 
@@ -149,7 +156,7 @@ Json TemplateMetadata(const Processor& processor) {
   Json annotations = {{Text(kAnnotationPrefix) + "manifest-hash", ManifestHash(processor)}};
   if (!processor.typed().is_view()) annotations["kubectl.kubernetes.io/default-container"] = Text(kWorkerContainer);
   if (!processor.restarted_at.empty()) annotations[Text(kAnnotationPrefix) + "restartedAt"] = processor.restarted_at;
-  return {{"labels", SelectorOf(processor)}, {"annotations", std::move(annotations)}};
+  return {{"labels", PodLabelsOf(processor)}, {"annotations", std::move(annotations)}};
 }
 
 Json OrdersVolume() {

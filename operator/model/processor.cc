@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/strings.h"
+#include "operator/model/merge.h"
 
 namespace millstream::model {
 namespace {
@@ -38,7 +39,9 @@ std::string ClaimNameOf(const Processor& processor, int ordinal) {
 }
 
 std::string TopicsJobNameOf(const Processor& processor) {
-  return StrCat(processor.typed().name, "-t-", ManifestHash(processor).substr(0, kJobHashDigits));
+  std::string hash = ManifestHash(processor);
+  if (const Json overrides = JobOverridesOf(processor); !overrides.empty()) hash = HashOf(hash + overrides.dump());
+  return StrCat(processor.typed().name, "-t-", hash.substr(0, kJobHashDigits));
 }
 
 Json SelectorOf(const Processor& processor) {
@@ -47,10 +50,15 @@ Json SelectorOf(const Processor& processor) {
           {"app.kubernetes.io/component", "processor"}};
 }
 
-Json LabelsOf(const Processor& processor, const ModelOptions& options) {
+Json PodLabelsOf(const Processor& processor) {
   Json labels = SelectorOf(processor);
   labels["app.kubernetes.io/part-of"] = "millstream";
   labels["app.kubernetes.io/managed-by"] = "millstream-operator";
+  return labels;
+}
+
+Json LabelsOf(const Processor& processor, const ModelOptions& options) {
+  Json labels = PodLabelsOf(processor);
   labels["app.kubernetes.io/version"] = options.operator_version;
   return labels;
 }

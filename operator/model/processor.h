@@ -19,6 +19,7 @@ using Json = nlohmann::json;
 struct ModelOptions {
   std::string operator_version = "0.1.0";
   std::string sidecar_image;           // where a manifest names none
+  std::string cluster_name = "local";  // in the owner stamp of a group: <cluster>/<namespace>/<name>
   std::string operator_namespace;      // whose pods may ask the sidecars, where there are network policies
   bool openshift = false;              // user and group ids are left to the platform
   bool network_policies = false;       // one for each processor
@@ -61,7 +62,9 @@ std::string TopicsJobNameOf(const Processor& processor);  // NAME-t-HASH: anothe
 
 // What selects its pods. Never changes: a StatefulSet's selector cannot.
 Json SelectorOf(const Processor& processor);
-// The labels of a child: the selector and part-of, managed-by, version.
+// The labels of its pods and claims: the selector and part-of, managed-by. No version: another operator rolls nothing.
+Json PodLabelsOf(const Processor& processor);
+// The labels of any other child: those and the version.
 Json LabelsOf(const Processor& processor, const ModelOptions& options);
 // metadata of a child: name, namespace, labels, and the owner that controls it.
 Json MetadataOf(const Processor& processor, const ModelOptions& options, const std::string& name);
