@@ -48,7 +48,7 @@ OWNERS = {
     "nlohmann": ["sdk/cpp", "common/spec", "operator/kube", "operator/model", "operator/runtime", "operator/reconcile", "operator", "common/log/embedded", "common/log/kafka", "sidecar/protocol", "sidecar/store", "sidecar/engine"] + SIDECAR_AND_CLI,
     "prometheus": ["common/base"],
     "spdlog": ["common/base"],
-    "CLI": ["cli", "sidecar"],
+    "CLI": ["cli", "sidecar", "operator"],
     "jemalloc": ["sidecar/host", "sidecar", "cli"],
     "openssl": ["sidecar/group", "common/http"],
 }
