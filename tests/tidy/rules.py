@@ -247,14 +247,14 @@ NAMED = re.compile(r"\[`([^`]+)`\]\(([^)\s#]+)\)")
 
 
 def named_tests(tree):
-    """Tests that docs/reference/features.md names are in the files it links to."""
-    page = tree.by_path.get("docs/reference/features.md")
-    for number, line in enumerate(page.lines if page else [], 1):
-        for name, target in NAMED.findall(line):
-            path = os.path.normpath(f"{page.folder}/{target}")
-            file = tree.by_path.get(path)
-            if file is not None and name != file.name and not re.search(rf"\b{re.escape(name)}\b", file.text):
-                yield Finding(page.path, number, f"there is no {name} in {path}: name the test that shows it")
+    """Tests that the pages of features and conventions name are in the files they link to."""
+    for page in filter(None, map(tree.by_path.get, ("docs/reference/features.md", "docs/reference/operator-conventions.md"))):
+        for number, line in enumerate(page.lines, 1):
+            for name, target in NAMED.findall(line):
+                path = os.path.normpath(f"{page.folder}/{target}")
+                file = tree.by_path.get(path)
+                if file is not None and name != file.name and not re.search(rf"\b{re.escape(name)}\b", file.text):
+                    yield Finding(page.path, number, f"there is no {name} in {path}: name the test that shows it")
 
 
 def protocol_errors(tree):
@@ -265,5 +265,15 @@ def protocol_errors(tree):
         yield Finding(path, 1, problem)
 
 
+DEFINITION, COPY = "crds/streamprocessors.yaml", "helm/millstream/files/streamprocessors.yaml"
+
+
+def chart_copy(tree):
+    """The chart's copy of the resource definition is the resource definition."""
+    source, copy = tree.by_path.get(DEFINITION), tree.by_path.get(COPY)
+    if source is not None and (copy is None or copy.text != source.text):
+        yield Finding(COPY, 1, f"is not {DEFINITION}: run tools/helm/make.py")
+
+
 RULES = [dependency_direction, include_paths, library_owners, library_leaks, file_size, folder_readme, include_guard, unfinished,
-         disabled_tests, machine_paths, registry_hosts, scripts, compiled, links, named_tests, protocol_errors]
+         disabled_tests, machine_paths, registry_hosts, scripts, compiled, links, named_tests, protocol_errors, chart_copy]

@@ -94,7 +94,9 @@ BROKEN = {
     "compiled": [{"common/base/extra.cc": "\n"}, {"common/base/bids.cc": "\n"}, {"common/base/more/deep.cc": "\n", "common/base/more/README.md": README}],
     "links": [{"notes.md": "[gone](docs/gone.md)\n"}, {"sidecar/engine/notes.md": "[gone](../stores/README.md#x)\n"}],
     "named_tests": [{"docs/reference/features.md": "[`Gone`](../../x.py)\n", "x.py": "def here(): pass\n"},
-                    {"docs/reference/features.md": "[`her`](../../x.py)\n", "x.py": "def here(): pass\n"}],
+                    {"docs/reference/features.md": "[`her`](../../x.py)\n", "x.py": "def here(): pass\n"},
+                    {"docs/reference/operator-conventions.md": "[`Gone`](../../x.py)\n", "x.py": "def here(): pass\n"}],
+    "chart_copy": [{"crds/streamprocessors.yaml": "a: b\n"}, {"crds/streamprocessors.yaml": "a: b\n", "helm/millstream/files/streamprocessors.yaml": "a: c\n"}],
     # The table and what is made of it are not in the clean tree, so each of these is the whole of it.
     "protocol_errors": [{**ERRORS, "sdk/go/error_codes.go": ERRORS["sdk/go/error_codes.go"] + "\n"}, {**ERRORS, "docs/reference/protocol.md": "# no marks\n"},
                         {**ERRORS, error_table.SOURCE: ERRORS[error_table.SOURCE].replace("spoke", "spoke.")},
