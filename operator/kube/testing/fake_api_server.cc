@@ -1,5 +1,6 @@
 #include "operator/kube/testing/fake_api_server.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -99,7 +100,8 @@ class FakeTransport : public Transport {
     using Kind = FakeApiServer::Fault::Kind;
     const std::optional<FakeApiServer::Fault> fault = faults_ ? faults_(call) : std::nullopt;
     if (!fault) return server_->Handle(call);
-    if (fault->kind == Kind::kRefuse) return Refusal(fault->status, "", "a fault");
+    if (fault->kind == Kind::kRefuse) return RefusalOf(*fault);
+    if (fault->kind == Kind::kSilence) return absl::DeadlineExceededError("no answer");
     if (fault->kind == Kind::kLostAnswer) (void)server_->Handle(call);
     return absl::UnavailableError("the connection broke");
   }
@@ -108,7 +110,8 @@ class FakeTransport : public Transport {
                                     const PieceSink& sink) override {
     using Kind = FakeApiServer::Fault::Kind;
     const std::optional<FakeApiServer::Fault> fault = faults_ ? faults_(call) : std::nullopt;
-    if (fault && fault->kind == Kind::kRefuse) return Refusal(fault->status, "", "a fault");
+    if (fault && fault->kind == Kind::kRefuse) return RefusalOf(*fault);
+    if (fault && fault->kind == Kind::kSilence) return absl::DeadlineExceededError("nothing arrived");
     if (fault && fault->kind != Kind::kCut) return absl::UnavailableError("the connection broke");
     if (interruption.interrupted()) return absl::CancelledError("interrupted");
     HttpAnswer refusal;
@@ -124,6 +127,10 @@ class FakeTransport : public Transport {
   }
 
  private:
+  static HttpAnswer RefusalOf(const FakeApiServer::Fault& fault) {
+    return fault.body.empty() ? Refusal(fault.status, "", "a fault") : HttpAnswer{fault.status, "", fault.body};
+  }
+
   FakeApiServer* const server_;
   const FakeApiServer::Faults faults_;
 };
@@ -219,8 +226,10 @@ absl::StatusOr<std::string> FakeApiServer::WatchBody(const HttpCall& call, HttpA
     return absl::OutOfRangeError("");
   }
   std::string body;
-  for (const Event& event : history_) {
-    if (event.version <= since || event.collection != path.collection) continue;
+  const auto is_known = [](int64_t version, const Event& event) { return version < event.version; };
+  for (auto at = std::upper_bound(history_.begin(), history_.end(), since, is_known); at != history_.end(); ++at) {
+    const Event& event = *at;
+    if (event.collection != path.collection) continue;
     if (!path.key.name_space.empty() && event.name_space != path.key.name_space) continue;
     if (Matches(event.labels, parameters["labelSelector"])) body += event.line;
   }
@@ -235,6 +244,7 @@ FakeApiServer::Stored* FakeApiServer::FindStored(const Path& path) {
 }
 
 void FakeApiServer::Tell(const Path& path, std::string_view type, const Json& object) {
+  last_changes_[path.collection] = version_;
   const Json event = {{"type", std::string(type)}, {"object", object}};
   history_.push_back({version_, path.collection, path.key.name_space, event.dump() + "\n", LabelsOf(object)});
   if (history_.size() <= kMaxHistory) return;
@@ -251,6 +261,7 @@ const Json& FakeApiServer::Store(const Path& path, Json object, const std::strin
   if (!path.key.name_space.empty()) metadata["namespace"] = path.key.name_space;
   metadata["uid"] = is_new ? Json(StrCat("uid-", ++uids_)) : old->object["metadata"]["uid"];
   metadata["resourceVersion"] = StrCat(++version_);
+  if (is_new && clock_ != nullptr) metadata["creationTimestamp"] = Timestamp();
   const int64_t generation = is_new ? 0 : IntAt(old->object, {"metadata", "generation"});
   const bool changed = is_new || WithoutStatusAndMetadata(old->object) != WithoutStatusAndMetadata(object);
   metadata["generation"] = generation + (changed ? 1 : 0);
@@ -313,6 +324,9 @@ HttpAnswer FakeApiServer::Apply(const Path& path, const std::string& manager, Js
   if (old != nullptr && !version.empty() && version != ResourceVersionOf(old->object)) {
     return Refusal(409, "Conflict", "the object has been modified");
   }
+  if (const std::string uid = UidOf(object); !uid.empty() && (old == nullptr || uid != UidOf(old->object))) {
+    return Refusal(409, "Conflict", "the UID in the precondition differs");
+  }
   Json next = old == nullptr ? Json::object() : old->object;
   if (old != nullptr) {
     const auto before = old->applied.find(manager + path.subresource);
@@ -341,7 +355,7 @@ HttpAnswer FakeApiServer::Delete(const Path& path, const Json& options) {
     }
   }
   if (HasFinalizers(next)) {
-    next["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+    if (Find(next, {"metadata", "deletionTimestamp"}) == nullptr) next["metadata"]["deletionTimestamp"] = Timestamp();
     return Answer(Store(path, std::move(next), "delete"));
   }
   ++writes_[StrCat("delete ", path.collection)];
@@ -380,6 +394,17 @@ std::vector<Json> FakeApiServer::All(const Resource& resource) const {
   if (collection == objects_.end()) return all;
   for (const auto& [key, stored] : collection->second) all.push_back(stored.object);
   return all;
+}
+
+int64_t FakeApiServer::LastChange(const Resource& resource) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = last_changes_.find(StrCat(resource.ApiVersion(), "/", resource.plural));
+  return found == last_changes_.end() ? 0 : found->second;
+}
+
+std::string FakeApiServer::Timestamp() const {
+  const absl::Time now = clock_ == nullptr ? absl::UnixEpoch() : clock_->WallTime();
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", now, absl::UTCTimeZone());
 }
 
 void FakeApiServer::ForgetHistory() {

@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/clock.h"
 #include "operator/kube/resource.h"
 #include "operator/kube/transport.h"
 
@@ -27,16 +28,19 @@ namespace millstream::kube {
 // selectors are `a=b,c=d`. Thread-safe.
 class FakeApiServer {
  public:
-  // What happens to one call. kLostAnswer: it is carried out and the answer is lost.
+  // What happens to one call. kLostAnswer: it is carried out and the answer is lost. kSilence: nothing ever comes, which
+  // ends with the caller's deadline.
   struct Fault {
-    enum class Kind { kRefuse, kNoConnection, kLostAnswer, kCut };
+    enum class Kind { kRefuse, kNoConnection, kLostAnswer, kCut, kSilence };
     Kind kind = Kind::kRefuse;
-    int status = 503;  // kRefuse: 409, 429, 500, 503, 401 ...
-    size_t bytes = 0;  // kCut: of the body of a watch, before the connection breaks
+    int status = 503;   // kRefuse: 409, 429, 500, 503, 401 ...
+    size_t bytes = 0;   // kCut: of the body of a watch, before the connection breaks
+    std::string body;   // kRefuse: the answer; empty: a plain Status
   };
   using Faults = std::function<std::optional<Fault>(const HttpCall& call)>;
 
-  FakeApiServer() = default;
+  // `clock` (may be none) gives creationTimestamp and deletionTimestamp; it outlives the server.
+  explicit FakeApiServer(const Clock* clock = nullptr) : clock_(clock) {}
   // A connection to it, with faults of its own (none: none). The server outlives it.
   std::unique_ptr<Transport> Connect(Faults faults = nullptr);
 
@@ -45,6 +49,8 @@ class FakeApiServer {
   void Edit(const Resource& resource, const ObjectKey& key, const std::function<void(Json* object)>& change);
   Json Read(const Resource& resource, const ObjectKey& key) const;  // null: not there
   std::vector<Json> All(const Resource& resource) const;
+  // The version of the last change of that kind, 0: there was none.
+  int64_t LastChange(const Resource& resource) const;
   // Watches and continued lists from before now are answered with 410.
   void ForgetHistory();
   // Removes what is owned by an object that is gone, until nothing is left to remove. How many.
@@ -90,12 +96,16 @@ class FakeApiServer {
   // Events older than that are forgotten, as etcd's compaction does after five minutes.
   static constexpr size_t kMaxHistory = 10'000;
 
+  std::string Timestamp() const;
+
+  const Clock* const clock_;
   mutable absl::Mutex mutex_;
   int64_t version_ ABSL_GUARDED_BY(mutex_) = 100;
   int64_t uids_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t oldest_ ABSL_GUARDED_BY(mutex_) = 0;  // watches from before that are answered with 410
   std::map<std::string, std::map<ObjectKey, Stored>> objects_ ABSL_GUARDED_BY(mutex_);  // by collection
   std::deque<Event> history_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, int64_t> last_changes_ ABSL_GUARDED_BY(mutex_);  // by collection
   std::map<std::string, int> writes_ ABSL_GUARDED_BY(mutex_);
 };
 
