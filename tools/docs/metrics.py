@@ -11,7 +11,7 @@ from generated import ROOT, finish
 
 CALL = re.compile(r'(\w+)\(\s*"(millstream_[a-z0-9_]+)",\s*((?:"(?:[^"\\]|\\.)*"\s*)+)')
 FOLDERS = {"sidecar/engine": "Processing", "sidecar/server": "Workers", "sidecar/host": "State", "sidecar/store": "State", "common/log/embedded": "Embedded log", "common/log/kafka": "Kafka",
-           "common/base": "Process", "cli": "Process", "sidecar": "Process", "common/http": "HTTP"}
+           "common/base": "Process", "cli": "Process", "sidecar": "Process", "common/http": "HTTP", "operator": "Operator"}
 
 HEAD = """# Metrics
 
@@ -22,6 +22,8 @@ metric with a label that depends on what happened appears when it first happened
 
 What to watch: `millstream_lag_records` (does it keep up), `millstream_record_failures_total` and `millstream_dead_letters_total` (is data bad), `millstream_worker_disconnects_total`
 (does the program crash), `millstream_transactions_aborted_total` (is the log in trouble).
+
+Those named `millstream_operator_...` are of the Kubernetes operator, at `/metrics` of its own HTTP port.
 
 """
 
