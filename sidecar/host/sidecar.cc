@@ -19,6 +19,7 @@
 #include "sidecar/host/queries.h"
 #include "sidecar/host/read_pool.h"
 #include "sidecar/host/state_on_disk.h"
+#include "sidecar/host/status_metrics.h"
 #include "sidecar/host/table_follower.h"
 #include "sidecar/host/topic_stamp.h"
 #include "sidecar/host/topic_watch.h"
@@ -168,7 +169,8 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
                   .owners = owners_.get()}),
         membership_(membership({.positions = [this] { return state_.Positions(); },
                                 .alive = [this] { return loop_.idle_for() < EngineLoop::kAlive; }},
-                               this)) {}
+                               this)),
+        status_metrics_(metrics, options_.spec.name) {}
 
   ~SidecarImpl() override { StopThreads(); }
 
@@ -286,6 +288,7 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
   std::unique_ptr<TaskOwners> owners_;  // none if there are no other members
   Queries queries_;
   std::unique_ptr<group::Membership> membership_;
+  mutable StatusMetrics status_metrics_;  // as of the last look at the status
   std::optional<TopicWatch> watch_;
   std::optional<Joiner> joiner_;
 
@@ -390,6 +393,7 @@ SidecarStatus SidecarImpl::Status() const {
   if (const absl::Status first = workers_.FirstError(); !first.ok()) status.worker_error = std::string(first.message());
   status.hanging_workers = workers_.Hanging();
   status.conditions = Conditions(status.engine);
+  status_metrics_.Update(status.running, status.restoring, status.stopped, status.conditions);
   absl::MutexLock lock(&group_mutex_);
   status.ended = ended_;
   return status;

@@ -310,6 +310,7 @@ TEST_F(SidecarTest, AChangelogMadeAnewBehindItsBackStopsTheTasks) {
     said = said || condition.reason == "TopicRecreated" || condition.reason == "TopicDeleted";
   }
   EXPECT_TRUE(said);
+  EXPECT_THAT(metrics_->Expose(), HasSubstr("millstream_tasks{processor=\"counting\",state=\"stopped\"} 3\n"));
 }
 
 TEST_F(SidecarTest, AChangelogMadeAnewBetweenTwoRunsStopsTheTasks) {

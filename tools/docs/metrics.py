@@ -21,7 +21,10 @@ HEAD = """# Metrics
 metric with a label that depends on what happened appears when it first happened.
 
 What to watch: `millstream_lag_records` (does it keep up), `millstream_record_failures_total` and `millstream_dead_letters_total` (is data bad), `millstream_worker_disconnects_total`
-(does the program crash), `millstream_transactions_aborted_total` (is the log in trouble).
+(does the program crash), `millstream_transactions_aborted_total` (is the log in trouble). The Helm chart has [alerts](../../helm/millstream/files/alerts.yaml) on them, each with a
+[runbook](../runbooks/README.md), and a [Grafana dashboard](../../helm/millstream/files/dashboard.json).
+
+The operator has metrics of its own (below) at its port 8080.
 
 Those named `millstream_operator_...` are of the Kubernetes operator, at `/metrics` of its own HTTP port.
 
