@@ -189,6 +189,15 @@ TEST(GoldenCases, CoverEveryMirroredRuleAndAreMany) {
     EXPECT_THAT(all, testing::HasSubstr(message)) << "no golden case for this rule";
 }
 
+// MILLSTREAM_WRITE_GENERATED=FOLDER writes the generated cases there: tests/operator shows them to a real API server.
+TEST(GoldenCases, CanBeWrittenOut) {
+  const char* folder = std::getenv("MILLSTREAM_WRITE_GENERATED");
+  for (const auto& [name, text] : GeneratedTexts()) {
+    EXPECT_FALSE(text.empty()) << name;
+    if (folder != nullptr) std::ofstream(fs::path(folder) / (name + ".yaml"), std::ios::binary) << text;
+  }
+}
+
 TEST(GoldenCases, HaveNoOrphanedGoldenFile) {
   std::set<std::string> names;
   for (const Case& c : Cases()) names.insert(c.name);

@@ -1,10 +1,10 @@
 # The Go side: a Go that is recent enough, caches in the cache folder. Sourced after lib.sh.
 
-# use_go: afterwards `go` is Go 1.24 or later: the machine's, or one in the cache folder (Debian 12's own is too old).
+# use_go [MINOR]: afterwards `go` is Go 1.MINOR (24) or later: the machine's, or one in the cache folder (Debian 12's own is too old).
 use_go() {
   local requirements=$ROOT/tools/dev/go-requirements.txt version="" folder
   if command -v go >/dev/null && [[ -z ${MS_ASSUME_NO_COMMANDS:-} ]]; then version=$(GOTOOLCHAIN=local go env GOVERSION); fi
-  if [[ ! $version =~ ^go1\.([0-9]+) || ${BASH_REMATCH[1]} -lt 24 ]]; then
+  if [[ ! $version =~ ^go1\.([0-9]+) || ${BASH_REMATCH[1]} -lt ${1:-24} ]]; then
     folder=$MS_CACHE/go-$(sha256sum "$requirements" | cut -c1-12)
     if [[ ! -e $folder/.complete ]]; then
       say "installing Go into $folder"

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""A Kubernetes control plane for people and scripts:
+
+./dev cluster up [--scheduler]                start one; prints its folder
+./dev cluster kubectl ARG..                   the real kubectl against the one that was started last (MILLSTREAM_CLUSTER=FOLDER: another)
+./dev cluster helm ARG..                      the same with helm
+./dev cluster down [FOLDER]                   end and remove them (default: all that `up` started)
+./dev cluster run [--scheduler] -- COMMAND [ARG..]    start, run the command, end; KUBECONFIG is set and kubectl and helm are on the PATH
+./dev cluster list                            what runs
+./dev cluster prepare                         build what a first start would build: ten minutes on two cores
+
+There is no node: what is applied is stored and its controllers act, but no container runs.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import control_plane
+import programs
+
+RUNS = programs.CACHE / "cluster-runs"
+
+
+def runs():
+    """{folder: what its keeper wrote}, of those whose keeper lives; the one started last is last."""
+    found = {}
+    for state in sorted(RUNS.glob("run-*/state.json"), key=lambda path: path.stat().st_mtime):
+        try:
+            facts = json.loads(state.read_text(encoding="ascii"))
+            command = pathlib.Path(f"/proc/{facts['keeper']}/cmdline").read_bytes()
+        except (OSError, ValueError):
+            continue
+        if b"command.py" in command:
+            found[state.parent] = facts
+    return found
+
+
+def cluster_for(options, folder):
+    return control_plane.ControlPlane(folder, scheduler=options.scheduler)
+
+
+def keep(options):
+    """The process that owns the cluster of `up`: starts it, says so, and ends it when it is told to."""
+    folder = pathlib.Path(options.folder)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
+    with cluster_for(options, folder) as cluster:
+        state = folder / "state.json"
+        state.with_suffix(".new").write_text(json.dumps({"keeper": os.getpid(), "environment": cluster.environment()}), encoding="ascii")
+        state.with_suffix(".new").rename(state)
+        while True:
+            signal.pause()
+
+
+def up(options):
+    programs.home()
+    RUNS.mkdir(parents=True, exist_ok=True)
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=RUNS))
+    command = [sys.executable, __file__, "keep", "--folder", str(folder), *(["--scheduler"] if options.scheduler else [])]
+    with open(folder / "keeper.log", "wb") as log:
+        keeper = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        # The keeper's folder goes with it when it fails: what it said is read from the open file.
+        with open(folder / "keeper.log", encoding="utf-8") as said:
+            while not (folder / "state.json").exists():
+                if keeper.poll() is not None:
+                    print(said.read() or "the cluster did not start", file=sys.stderr)
+                    shutil.rmtree(folder, ignore_errors=True)
+                    return 1
+                time.sleep(0.05)
+    print(folder)
+    print("./dev cluster kubectl ... talks to it, ./dev cluster down ends and removes it", file=sys.stderr)
+    return 0
+
+
+def down(options):
+    wanted = {folder: facts for folder, facts in runs().items() if options.rest in ([], [str(folder)])}
+    if options.rest and not wanted:
+        print(f"nothing runs in {' '.join(options.rest)}", file=sys.stderr)
+        return 1
+    for folder, facts in wanted.items():
+        os.kill(facts["keeper"], signal.SIGTERM)
+        end = time.monotonic() + 60
+        while folder.exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        print(f"removed {folder}", file=sys.stderr)
+    return 0
+
+
+def client(options):
+    """kubectl or helm in place of this process."""
+    found = runs()
+    chosen = os.environ.get("MILLSTREAM_CLUSTER")
+    folder = pathlib.Path(chosen) if chosen else next(reversed(found), None)
+    if folder not in found:
+        print(f"cluster: nothing runs{' in ' + chosen if chosen else ''}: ./dev cluster up starts one", file=sys.stderr)
+        return 1
+    os.execvpe(str(programs.home() / options.verb), [options.verb, *options.rest], {**os.environ, **found[folder]["environment"]})
+
+
+def run(options):
+    with tempfile.TemporaryDirectory(prefix="millstream-cluster.") as scratch, cluster_for(options, pathlib.Path(scratch) / "run") as cluster:
+        return subprocess.run(options.command, env={**os.environ, **cluster.environment()}, check=False).returncode
+
+
+def prepare(_):
+    print(programs.home())
+    return 0
+
+
+def show(_):
+    for folder in runs():
+        print(folder)
+    return 0
+
+
+def main(arguments):
+    command = []
+    if arguments[:1] not in (["kubectl"], ["helm"]) and "--" in arguments:
+        at = arguments.index("--")
+        arguments, command = arguments[:at], arguments[at + 1:]
+    if arguments[:1] in (["kubectl"], ["helm"]):
+        options = argparse.Namespace(verb=arguments[0], rest=arguments[1:], command=[])
+    else:
+        parser = argparse.ArgumentParser(prog="./dev cluster", usage=__doc__, add_help=False)
+        parser.add_argument("verb", choices=["up", "down", "run", "list", "prepare", "keep"])
+        parser.add_argument("--scheduler", action="store_true")
+        parser.add_argument("--folder")
+        parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
+        options = parser.parse_args(arguments)
+        options.command = command
+        if (options.verb == "run") != bool(command):
+            parser.error("`run` takes a command after --, the others take none")
+    verbs = {"up": up, "down": down, "run": run, "list": show, "prepare": prepare, "keep": keep, "kubectl": client, "helm": client}
+    try:
+        return verbs[options.verb](options)
+    except (programs.Unavailable, control_plane.ClusterFailed) as error:
+        print(f"cluster: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
