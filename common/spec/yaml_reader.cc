@@ -29,7 +29,7 @@ struct Refused {
 };
 
 [[noreturn]] void Refuse(Position at, std::string message) { throw Refused{{at, std::move(message), Judge::kSchema}}; }
-[[noreturn]] void RefuseBound(Position at, std::string message) {
+[[noreturn]] void RefuseCode(Position at, std::string message) {
   throw Refused{{at, std::move(message), Judge::kCode}};
 }
 
@@ -86,7 +86,7 @@ class Builder : public YAML::EventHandler {
     auto found = anchors_.find(anchor);
     if (found == anchors_.end()) Refuse(at, "this alias is inside the value it stands for: write the value out");
     if (static_cast<int>(frames_.size()) + found->second.depth > kMaxManifestDepth) {
-      RefuseBound(at, StrCat("aliases nest more than ", kMaxManifestDepth, " deep"));
+      RefuseCode(at, StrCat("aliases nest more than ", kMaxManifestDepth, " deep"));
     }
     SpendTree(found->second.value, at);
     Finish(found->second.value, 0, true, found->second.depth);
@@ -115,7 +115,7 @@ class Builder : public YAML::EventHandler {
     bool known = type.starts_with(kTagPrefix);
     if (known) type.remove_prefix(kTagPrefix.size());
     known = known && (type == "bool" || type == "int" || type == "float" || type == "null");
-    if (!known) RefuseBound(at, StrCat("tag `", tag, "` is not supported in a manifest: leave it out"));
+    if (!known) RefuseCode(at, StrCat("tag `", tag, "` is not supported in a manifest: leave it out"));
     Value value = ResolvePlainScalar(text, at);
     bool fits = (type == "bool" && value.kind == Value::Kind::kBool) ||
                 (type == "int" && value.kind == Value::Kind::kInt) || (type == "null" && value.is_null()) ||
@@ -125,9 +125,9 @@ class Builder : public YAML::EventHandler {
   }
 
   void Spend(const Value& value, Position at) {
-    if (--budget_.nodes < 0) RefuseBound(at, StrCat("more than ", kMaxManifestNodes, " values, aliases expanded"));
+    if (--budget_.nodes < 0) RefuseCode(at, StrCat("more than ", kMaxManifestNodes, " values, aliases expanded"));
     if (value.text.size() > budget_.bytes) {
-      RefuseBound(at, StrCat("more than ", kMaxExpandedBytes, " bytes of text, aliases expanded"));
+      RefuseCode(at, StrCat("more than ", kMaxExpandedBytes, " bytes of text, aliases expanded"));
     }
     budget_.bytes -= value.text.size();
   }
@@ -143,9 +143,9 @@ class Builder : public YAML::EventHandler {
 
   void Open(Value value, const std::string& tag, YAML::anchor_t anchor) {
     bool plain = tag == "?" || tag == "!" || tag.empty() || tag == StrCat(kTagPrefix, value.is_map() ? "map" : "seq");
-    if (!plain) RefuseBound(value.at, StrCat("tag `", tag, "` is not supported in a manifest: leave it out"));
+    if (!plain) RefuseCode(value.at, StrCat("tag `", tag, "` is not supported in a manifest: leave it out"));
     if (static_cast<int>(frames_.size()) >= kMaxManifestDepth) {
-      RefuseBound(value.at, StrCat("nested more than ", kMaxManifestDepth, " deep"));
+      RefuseCode(value.at, StrCat("nested more than ", kMaxManifestDepth, " deep"));
     }
     Spend(value, value.at);
     Frame frame;
@@ -204,8 +204,9 @@ class Builder : public YAML::EventHandler {
     }
     frame.key = plain ? ResolvePlainKey(key.text) : key.text;
     auto [known, is_new] = frame.lines.emplace(frame.key, key.at.line);
+    // kubectl says nothing and takes the last one.
     if (!is_new)
-      Refuse(key.at, StrCat("key `", frame.key, "` is there twice, first in line ", known->second, ": remove one"));
+      RefuseCode(key.at, StrCat("key `", frame.key, "` is there twice, first in line ", known->second, ": remove one"));
   }
 
   // `<<: *base`: what the map itself does not have comes from the base; of several bases the first wins.
@@ -279,7 +280,7 @@ ReadResult ReadYaml(std::string_view text) {
       Builder builder(budget);
       if (!parser.HandleNextDocument(builder)) break;
       if (count >= kMaxManifestDocuments) {
-        RefuseBound({}, StrCat("more than ", kMaxManifestDocuments, " documents in one file: split it"));
+        RefuseCode({}, StrCat("more than ", kMaxManifestDocuments, " documents in one file: split it"));
       }
       if (!builder.empty()) result.documents.push_back(builder.Take());
     }

@@ -41,7 +41,7 @@ class Kubelet:
         self.ended = threading.Event()
         self.paused = threading.Event()
         self.lock = threading.RLock()
-        self.threads = []
+        self.threads, self.failures = [], []
         self.watchdog = None
 
     # ---------------------------------------------------------------- life
@@ -71,7 +71,7 @@ class Kubelet:
         self.close()
 
     def close(self):
-        """Ends everything that runs; the API server is not told."""
+        """Ends everything that runs; the API server is not told. Raises what went wrong in its threads."""
         self.ended.set()
         for _ in self.threads:
             self.due.put(None)
@@ -82,6 +82,8 @@ class Kubelet:
             pod.forget()
         self.watchdog.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+        if self.failures:
+            raise self.failures[0]
 
     def _thread(self, run, *arguments):
         thread = threading.Thread(target=run, args=arguments, daemon=True, name="watch" if arguments else "step")
@@ -121,7 +123,7 @@ class Kubelet:
                 pod.gone = True
                 self.due.put(("forget", pod))
                 pod = None
-            if event == "DELETED":
+            if event == "DELETED" or (pod is None and thing.get("status", {}).get("phase") in ("Succeeded", "Failed")):
                 return
             if pod is None:
                 number = next(ADDRESSES)
@@ -206,12 +208,15 @@ class Kubelet:
             if task is None:
                 return
             verb, pod = task
-            with contextlib.suppress(OSError, http.client.HTTPException):
-                try:
-                    self._do(verb, pod)
-                except ApiError as error:
-                    if error.status not in (404, 409):
-                        raise
+            try:
+                self._do(verb, pod)
+            except (OSError, http.client.HTTPException):
+                pass  # the API server is down: the next step tells it
+            except ApiError as error:
+                if error.status not in (404, 409):
+                    self.failures.append(error)
+            except Exception as error:  # a mistake of ours: close() tells it
+                self.failures.append(error)
 
     def _do(self, verb, pod):
         if verb == "bind":

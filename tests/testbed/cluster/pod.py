@@ -24,6 +24,7 @@ class Pod:
         self.inits, self.mains = inits, [Container(self, spec, "main") for spec in self.spec["containers"]]
         self.started_at = stamp(time.time())
         self.mounted, self.next_mount = False, 0.0
+        self.token = None  # of its service account, once it is asked for
         self.phase = "Pending"
         self.conditions = {}
         self.stopping = None  # monotonic time of the end of the grace
@@ -114,11 +115,17 @@ class Pod:
         self.mounted = True
         return True
 
+    def _look_up(self, kind, name):
+        if kind != "Token":
+            return self.kubelet.look_up(kind, self.namespace, name)
+        self.token = self.token or self.kubelet.cluster.token(self.namespace, name)
+        return self.token
+
     def refresh(self, strict=False):
         """Writes volumes whose source changed. A source that is gone leaves what was there."""
         for volume in self.spec.get("volumes", []):
             with contextlib.nullcontext() if strict else contextlib.suppress(volumes.NotYet):
-                files = volumes.content(volume, self.thing, lambda kind, name: self.kubelet.look_up(kind, self.namespace, name))
+                files = volumes.content(volume, self.thing, self._look_up)
                 if files is None:
                     self.volume(volume["name"]).mkdir(parents=True, exist_ok=True)
                 else:

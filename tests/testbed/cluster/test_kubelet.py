@@ -21,6 +21,7 @@ open(os.path.join(sys.argv[1], "order"), "a").write("sidecar ")
 WORKER = """
 import os, signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: (open(os.path.join(sys.argv[1], "order"), "a").write("worker "), sys.exit(0)))
+open(os.path.join(sys.argv[1], "up"), "w").write(str(os.getpid()))
 while True: time.sleep(0.05)
 """
 TEMPLATE = {
@@ -86,6 +87,7 @@ def test_stateful_set_from_start_to_end(cluster, node):
     assert pod(cluster, "node-set", "s-0")["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 137
     cluster.wait(lambda: is_ready(pod(cluster, "node-set", "s-0")), "the pod to be ready again")
     # preStop first, the worker's SIGTERM beside it, the sidecar last; then the pod is made anew.
+    cluster.wait(lambda: (running.volume("shared") / "up").read_text(encoding="ascii") == str(running.mains[0].process.pid), "the worker to be up")
     order, uid = [], running.uid
     seen = running.forget
     running.forget = lambda: (order.append((running.volume("shared") / "order").read_text(encoding="ascii")), seen())

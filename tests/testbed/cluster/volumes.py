@@ -41,7 +41,9 @@ def data_of(thing):
 
 
 def files_of(source, pod, look_up):
-    """{path: bytes} of one configMap, secret, downwardAPI source. look_up(kind, name) gives the object or None."""
+    """{path: bytes} of one source. look_up(kind, name) gives the object or None; of kind Token the token of that service account."""
+    if "serviceAccountToken" in source:
+        return {source["serviceAccountToken"]["path"]: look_up("Token", pod["spec"]["serviceAccountName"]).encode()}
     if "downwardAPI" in source:
         return {item["path"]: field(pod, item["fieldRef"]["fieldPath"]).encode() for item in source["downwardAPI"]["items"]}
     kind, about = ("Secret", source["secret"]) if "secret" in source else ("ConfigMap", source["configMap"])
