@@ -265,15 +265,18 @@ def protocol_errors(tree):
         yield Finding(path, 1, problem)
 
 
-DEFINITION, COPY = "crds/streamprocessors.yaml", "helm/millstream/files/streamprocessors.yaml"
+DEFINITION = "crds/streamprocessors.yaml"
+COPIES = {"helm/millstream/files/streamprocessors.yaml": None, "install/millstream.yaml": r"(?<=  name: streamprocessors\.millstream\.dev\n)  labels:\n(?:    .*\n)+"}
 
 
-def chart_copy(tree):
-    """The chart's copy of the resource definition is the resource definition."""
-    source, copy = tree.by_path.get(DEFINITION), tree.by_path.get(COPY)
-    if source is not None and (copy is None or copy.text != source.text):
-        yield Finding(COPY, 1, f"is not {DEFINITION}: run tools/helm/make.py")
+def copied_definition(tree):
+    """The chart and the plain YAML have the resource definition of crds/, word for word."""
+    source = tree.by_path.get(DEFINITION)
+    for path, added in COPIES.items() if source else ():
+        copy = tree.by_path.get(path)
+        if copy is None or source.text not in (re.sub(added, "", copy.text) if added else copy.text):
+            yield Finding(path, 1, f"does not have {DEFINITION} as it is: run tools/helm/make.py")
 
 
 RULES = [dependency_direction, include_paths, library_owners, library_leaks, file_size, folder_readme, include_guard, unfinished,
-         disabled_tests, machine_paths, registry_hosts, scripts, compiled, links, named_tests, protocol_errors, chart_copy]
+         disabled_tests, machine_paths, registry_hosts, scripts, compiled, links, named_tests, protocol_errors, copied_definition]

@@ -52,6 +52,11 @@ def errors():
 
 ERRORS = errors()
 
+# A resource definition and its copies.
+CRD = "metadata:\n  name: streamprocessors.millstream.dev\n{}spec:\n  x: y\n"
+DEFINITION = {"crds/streamprocessors.yaml": CRD.format(""), "helm/millstream/files/streamprocessors.yaml": CRD.format(""),
+              "install/millstream.yaml": "a: b\n---\n" + CRD.format("  labels:\n    c: d\n") + "---\ne: f\n"}
+
 # rule -> trees in which it and no other rule fails
 BROKEN = {
     "dependency_direction": [
@@ -96,7 +101,8 @@ BROKEN = {
     "named_tests": [{"docs/reference/features.md": "[`Gone`](../../x.py)\n", "x.py": "def here(): pass\n"},
                     {"docs/reference/features.md": "[`her`](../../x.py)\n", "x.py": "def here(): pass\n"},
                     {"docs/reference/operator-conventions.md": "[`Gone`](../../x.py)\n", "x.py": "def here(): pass\n"}],
-    "chart_copy": [{"crds/streamprocessors.yaml": "a: b\n"}, {"crds/streamprocessors.yaml": "a: b\n", "helm/millstream/files/streamprocessors.yaml": "a: c\n"}],
+    "copied_definition": [{**DEFINITION, "helm/millstream/files/streamprocessors.yaml": None}, {**DEFINITION, "crds/streamprocessors.yaml": "a: c\n"},
+                          {**DEFINITION, "install/millstream.yaml": DEFINITION["install/millstream.yaml"].replace("x: y", "x: z")}],
     # The table and what is made of it are not in the clean tree, so each of these is the whole of it.
     "protocol_errors": [{**ERRORS, "sdk/go/error_codes.go": ERRORS["sdk/go/error_codes.go"] + "\n"}, {**ERRORS, "docs/reference/protocol.md": "# no marks\n"},
                         {**ERRORS, error_table.SOURCE: ERRORS[error_table.SOURCE].replace("spoke", "spoke.")},
@@ -131,6 +137,7 @@ def main():
 
     check("clean tree", [], {})
     check("current table of errors", [], ERRORS)
+    check("current copies", [], DEFINITION)
     check("warnings do not fail", [], {"common/base/ids.cc": LINE * 600})
     for rule in rules.RULES:
         cases = BROKEN.get(rule.__name__, [])

@@ -3,7 +3,7 @@
 
 - helm/millstream/files/streamprocessors.yaml: a copy of crds/streamprocessors.yaml (a chart holds only its own files)
 - helm/millstream/files/dashboard.json: from dashboard.py
-- install/millstream.yaml: the chart with its default values as plain YAML; only with --helm
+- install/millstream.yaml: the chart with its default values as plain YAML; without --helm only the resource definition in it
 
 With --check nothing is written: differences are named, and the exit code is 1.
 """
@@ -20,6 +20,7 @@ from dashboard import dashboard  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = "helm/millstream"
 NAMESPACE = "millstream-system"
+PLAIN = "install/millstream.yaml"
 # The oldest that Chart.yaml allows: what is rendered must be right there.
 KUBE_VERSION = "1.29.0"
 
@@ -47,13 +48,29 @@ def plain_yaml(helm):
     text = re.sub(r"^ +annotations:\n +helm\.sh/resource-policy: keep\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"^( +app\.kubernetes\.io/managed-by:) Helm$", r"\1 kubectl", text, flags=re.MULTILINE)
     text = re.sub(r"^# Source: .*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\n+---\n", "\n---\n", text)
     return HEAD + text
 
 
+NAME = "metadata:\n  name: streamprocessors.millstream.dev\n"
+
+
+def with_definition(plain, source):
+    """The plain YAML with this resource definition in the place of the one in it; the labels stay."""
+    documents = plain.split("---\n")
+    for index, document in enumerate(documents):
+        if "kind: CustomResourceDefinition\n" in document:
+            labels = re.search(re.escape(NAME) + r"(  labels:\n(?:    .*\n)+)", document)[1]
+            documents[index] = source.replace(NAME, NAME + labels)
+    return "---\n".join(documents)
+
+
 def files_of_chart():
+    source = (ROOT / "crds/streamprocessors.yaml").read_text(encoding="utf-8")
     return {
-        f"{CHART}/files/streamprocessors.yaml": (ROOT / "crds/streamprocessors.yaml").read_text(encoding="utf-8"),
+        f"{CHART}/files/streamprocessors.yaml": source,
         f"{CHART}/files/dashboard.json": json.dumps(dashboard(), indent=2) + "\n",
+        PLAIN: with_definition((ROOT / PLAIN).read_text(encoding="utf-8"), source),
     }
 
 
@@ -78,9 +95,9 @@ def main():
     arguments = parser.parse_args()
     stale = settle(files_of_chart(), arguments.check)
     if arguments.helm:  # behind the chart's own files, which it reads
-        stale += settle({"install/millstream.yaml": plain_yaml(arguments.helm)}, arguments.check)
+        stale += settle({PLAIN: plain_yaml(arguments.helm)}, arguments.check)
     for path in stale:
-        print(f"{path} is not what tools/helm/make.py{' --helm helm' if path.startswith('install/') else ''} makes of its sources: run it")
+        print(f"{path} is not what tools/helm/make.py{' --helm helm' if path == PLAIN else ''} makes of its sources: run it")
     return 1 if stale else 0
 
 
