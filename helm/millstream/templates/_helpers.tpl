@@ -47,12 +47,12 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 {{- end }}
 
-{{/* annotations: of the release and of one object: dict "root" . "own" MAP. Nothing when there are none. */}}
+{{/* annotations: of the release and of one object, as a part of its metadata: dict "root" . "own" MAP. Nothing when there are none. */}}
 {{- define "millstream.annotations" -}}
 {{- $all := merge (dict) (.own | default dict) (.root.Values.commonAnnotations | default dict) }}
 {{- with $all }}
-annotations:
-  {{- toYaml . | nindent 2 }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
 {{- end }}
 {{- end }}
 

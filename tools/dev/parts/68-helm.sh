@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# the Helm chart and the plain YAML on a real API server; alerts, dashboard and metrics with a real Prometheus (tests/helm, tests/metrics)
+. "$(dirname "${BASH_SOURCE[0]}")/../part.sh"
+need_packages build test kafka cluster
+. tools/dev/go.sh
+. tools/dev/prometheus.sh
+use_go 26
+build_programs
+use_python
+use_prometheus
+python tests/testbed/cluster/command.py prepare >/dev/null
+python tests/testbed/kafka/command.py prepare
+run_pytest tests/helm tests/metrics
