@@ -21,6 +21,7 @@ TaskOpener::TaskOpener(const TaskStateOptions& options, int threads, TaskTable* 
       seconds_left_(metrics->GetGauge("millstream_restore_left_seconds",
                                       "Until the last of the restores under way is done, estimated.", {})),
       restored_bytes_(metrics->GetCounter("millstream_restored_bytes_total", "Changelog read back.", {})) {
+  WipedCounter(metrics);
   for (int i = 0; i < threads; ++i) {
     threads_.emplace_back([this] {
       NameThread("opener");

@@ -46,6 +46,9 @@ struct TaskStateOptions {
 std::string FolderOf(const TaskStateOptions& options, TaskId task);
 store::TaskIdentity IdentityOf(const TaskStateOptions& options, TaskId task);
 
+// Task databases that were wiped. Made before anything is: whoever looks at a metric has to see it rise from zero.
+Counter* WipedCounter(MetricsRegistry* metrics);
+
 struct OpenedTask {
   std::shared_ptr<store::TaskStore> store;
   std::vector<engine::InputStart> inputs;

@@ -73,12 +73,7 @@ absl::StatusOr<std::shared_ptr<store::TaskStore>> OpenStore(const TaskStateOptio
   if (!store->wiped_reason().empty()) {
     LogWarning("state on disk was not usable: wiped, rebuilt from the changelog",
                {{"task", task.value()}, {"reason", store->wiped_reason()}});
-    if (metrics != nullptr) {
-      metrics
-          ->GetCounter("millstream_state_wiped_total",
-                       "Task databases that could not be used and were rebuilt from the changelog.", {})
-          ->Add();
-    }
+    if (metrics != nullptr) WipedCounter(metrics)->Add();
   }
   return store;
 }
@@ -116,6 +111,11 @@ absl::StatusOr<std::string> StoreWithState(const TaskStateOptions& options, cons
 }
 
 }  // namespace
+
+Counter* WipedCounter(MetricsRegistry* metrics) {
+  return metrics->GetCounter("millstream_state_wiped_total",
+                             "Task databases that could not be used and were rebuilt from the changelog.", {});
+}
 
 std::string FolderOf(const TaskStateOptions& options, TaskId task) {
   return StrCat(options.state_directory, "/", task.value());
