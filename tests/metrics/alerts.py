@@ -6,6 +6,7 @@
 P = 'namespace="shop",processor="totals",pod="totals-0"'
 POD = 'namespace="shop",pod="totals-0"'
 GROUP = 'namespace="shop",group="shop.totals",pod="totals-0"'
+ONE, OTHER = 'namespace="millstream-system",pod="a"', 'namespace="millstream-system",pod="b"'
 OPERATOR = 'namespace="millstream-system",controller="streamprocessors"'
 
 # (alert, what happens, {series: values}, minute, labels of the alert that fires or None: it is silent)
@@ -64,9 +65,28 @@ CASES = [
     ("MillstreamGroupUnsteady", "every minute", {f"millstream_group_rebalances_total{{{GROUP}}}": "0+1x60"}, 50, {"namespace": "shop", "group": "shop.totals"}),
     ("MillstreamGroupUnsteady", "a rolling update", {f"millstream_group_rebalances_total{{{GROUP}}}": "0+1x6 6x60"}, 20, None),
 
+    ("MillstreamProcessorsStalled", "one of five", {'millstream_operator_processors{namespace="millstream-system",condition="Ready",status="True"}': "4x30",
+                                                     'millstream_operator_processors{namespace="millstream-system",condition="Stalled",status="True"}': "1x30"},
+     10, {"namespace": "millstream-system"}),
+    ("MillstreamProcessorsStalled", "one that is not ready", {'millstream_operator_processors{namespace="millstream-system",condition="Ready",status="False"}': "1x30"}, 10, None),
+
+    ("MillstreamOperatorGone", "nobody leads", {f"millstream_operator_info{{{ONE}}}": "1x60", f"millstream_operator_leader{{{ONE}}}": "1x20 0x40"},
+     40, {"namespace": "millstream-system"}),
+    ("MillstreamOperatorGone", "it is not there any more", {f"millstream_operator_info{{{ONE}}}": "1x20", f"millstream_operator_leader{{{ONE}}}": "1x20"},
+     40, {"namespace": "millstream-system"}),
+    ("MillstreamOperatorGone", "another one leads", {f"millstream_operator_info{{{ONE}}}": "1x20", f"millstream_operator_leader{{{ONE}}}": "1x20",
+                                                     f"millstream_operator_info{{{OTHER}}}": "1x60", f"millstream_operator_leader{{{OTHER}}}": "0x25 1x35"}, 40, None),
+
     ("MillstreamOperatorFails", "again and again", {f'millstream_operator_reconcile_total{{{OPERATOR},result="error"}}': "0+5x40"}, 30, {"namespace": "millstream-system"}),
     ("MillstreamOperatorFails", "conflicts, which are normal", {f'millstream_operator_reconcile_total{{{OPERATOR},result="conflict"}}': "0+5x40",
                                                                f'millstream_operator_reconcile_total{{{OPERATOR},result="success"}}': "0+50x40"}, 30, None),
+
+    ("MillstreamOperatorLacksRights", "a role was forgotten",
+     {'millstream_operator_api_calls_total{namespace="millstream-system",verb="patch",resource="pods",code="403"}': "0+1x40"}, 35,
+     {"namespace": "millstream-system", "verb": "patch", "resource": "pods"}),
+    ("MillstreamOperatorLacksRights", "calls that succeed, and conflicts",
+     {'millstream_operator_api_calls_total{namespace="millstream-system",verb="patch",resource="pods",code="200"}': "0+1x40",
+      'millstream_operator_api_calls_total{namespace="millstream-system",verb="patch",resource="pods",code="409"}': "0+1x40"}, 35, None),
 
     ("MillstreamOperatorHangs", "a pass does not end", {f"millstream_operator_longest_pass_seconds{{{OPERATOR}}}": "0+60x30"}, 20, {"namespace": "millstream-system"}),
     ("MillstreamOperatorHangs", "passes of a second", {f"millstream_operator_longest_pass_seconds{{{OPERATOR}}}": "1x30"}, 20, None),

@@ -61,6 +61,17 @@ ROWS = [
         ("Heartbeat, p99", "From a heartbeat to its answer.", "s",
          [(quantile(0.99, "millstream_group_heartbeat_seconds", "group", 'namespace=~"$namespace"'), "{{group}}")]),
     ]),
+    ("The operator", [
+        ("Processors", "By condition, as their status says. Stalled ones wait for a person.", "short",
+         [("sum by (condition, status) (millstream_operator_processors)", "{{condition}} {{status}}")]),
+        ("Passes", "Looks at one processor, by how they ended.", "cps",
+         [("sum by (result) (rate(millstream_operator_reconcile_total[$__rate_interval]))", "{{result}}")]),
+        ("Pass, p99", "How long they take; and the longest under way.", "s",
+         [("histogram_quantile(0.99, sum by (le) (rate(millstream_operator_reconcile_duration_seconds_bucket[$__rate_interval])))", "p99"),
+          ("max(millstream_operator_longest_pass_seconds)", "under way")]),
+        ("Calls to the API server", "By verb and answer.", "cps",
+         [("sum by (verb, code) (rate(millstream_operator_api_calls_total[$__rate_interval]))", "{{verb}} {{code}}")]),
+    ]),
 ]
 
 

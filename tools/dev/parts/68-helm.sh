@@ -10,4 +10,13 @@ use_python
 use_prometheus
 python tests/testbed/cluster/command.py prepare >/dev/null
 python tests/testbed/kafka/command.py prepare
-run_pytest tests/helm tests/metrics
+
+# Both wait for servers most of the time, so they run beside each other. What one prints is shown when it is done.
+lane() {
+  SCRATCH=$SCRATCH/$1
+  mkdir -p "$SCRATCH"
+  run_pytest "tests/$1" >"$SCRATCH/output" 2>&1 || fail "tests/$1: exit code $?" >>"$SCRATCH/output"
+  cat "$SCRATCH/output"
+}
+for name in helm metrics; do lane "$name" & done
+wait
