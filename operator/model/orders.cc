@@ -1,5 +1,7 @@
 #include "operator/model/orders.h"
 
+#include "operator/model/json_path.h"
+
 namespace millstream::model {
 
 std::string OrdersOf(const Processor& processor, bool drain) {
@@ -8,6 +10,11 @@ std::string OrdersOf(const Processor& processor, bool drain) {
               {"standbyReplicas", typed.standby_replicas},
               {"state", std::string(spec::ToString(typed.desired_state))}}
       .dump();
+}
+
+bool SaysDrain(const std::string& orders) {
+  const Json json = Json::parse(orders, nullptr, false);
+  return BoolAt(json, {"drain"});
 }
 
 }  // namespace millstream::model

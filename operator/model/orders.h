@@ -14,6 +14,9 @@ namespace millstream::model {
 // A sidecar without orders does as its manifest says.
 std::string OrdersOf(const Processor& processor, bool drain);
 
+// Whether such an annotation says drain. Anything else than orders does not.
+bool SaysDrain(const std::string& orders);
+
 }  // namespace millstream::model
 
 #endif  // MILLSTREAM_OPERATOR_MODEL_ORDERS_H_

@@ -241,6 +241,9 @@ absl::StatusOr<Json> PodTemplateOf(const Processor& processor, const ModelOption
   Json pod = {{"metadata", TemplateMetadata(processor)}, {"spec", std::move(spec)}};
   pod = MergePodTemplate(std::move(pod), overrides);
   MS_RETURN_IF_ERROR(CheckMounts(pod));
+  Json& annotations = pod["metadata"]["annotations"];
+  annotations[Text(kTemplateHashAnnotation)] = HashOf(pod.dump());
+  annotations[Text(kSpecHashAnnotation)] = SpecHash(processor);
   return pod;
 }
 

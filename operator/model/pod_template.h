@@ -33,6 +33,11 @@ inline constexpr std::string_view kSecretsFolder = "/etc/millstream-secrets";
 inline constexpr std::string_view kOrdersFolder = "/etc/millstream-orders";
 inline constexpr std::string_view kSocketFolder = "/run/millstream";
 inline constexpr std::string_view kStateFolder = "/var/lib/millstream";
+// Annotations of the template, by which a pod is known to be outdated: the hash of everything else in it, and the hash
+// of what the user said that takes effect in new pods only. The first differs and the second does not: that is the
+// operator's doing (its own template, its default image).
+inline constexpr std::string_view kTemplateHashAnnotation = "millstream.dev/template-hash";
+inline constexpr std::string_view kSpecHashAnnotation = "millstream.dev/spec-hash";
 // The annotation of a pod with its orders (orders.h), projected as file `orders` into kOrdersFolder.
 inline constexpr std::string_view kOrdersAnnotation = "millstream.dev/orders";
 

@@ -90,6 +90,15 @@ std::string ManifestHash(const Processor& processor) {
   return HashOf(spec.dump());
 }
 
+std::string SpecHash(const Processor& processor) {
+  Json spec = processor.spec;
+  for (const char* field : {"replicas", "autoscale", "desiredState", "standbyReplicas"}) spec.erase(field);
+  // Its size and what happens to it later are nothing to a pod.
+  if (spec.contains("storage")) spec["storage"] = true;
+  if (const auto internal = spec.find("internalTopics"); internal != spec.end()) internal->erase("whenDeleted");
+  return HashOf(StrCat(processor.restarted_at, spec.dump()));
+}
+
 std::string HashOf(std::string_view text) {
   uint64_t hash = 14695981039346656037u;
   for (const char c : text) {

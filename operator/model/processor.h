@@ -72,6 +72,9 @@ Json MetadataOf(const Processor& processor, const ModelOptions& options, const s
 // Of what the sidecar reads only when it starts: the manifest without what takes effect in running pods (replicas,
 // autoscale, desiredState, standbyReplicas, whenDeleted) and without what is in the pod template anyway. 16 hex digits.
 std::string ManifestHash(const Processor& processor);
+// Of everything that the user said and that takes effect in new pods only: the manifest's, with podTemplate, container,
+// image, whether there is a volume, and restartedAt. 16 hex digits.
+std::string SpecHash(const Processor& processor);
 // FNV-1a, 64 bits, as 16 hex digits.
 std::string HashOf(std::string_view text);
 
