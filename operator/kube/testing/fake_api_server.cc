@@ -349,7 +349,11 @@ HttpAnswer FakeApiServer::Delete(const Path& path, const Json& options) {
       for (auto& [key, stored] : objects) {
         if (ControllerUidOf(stored.object) != owner) continue;
         Json orphan = stored.object;
-        orphan["metadata"].erase("ownerReferences");
+        Json& owners = orphan["metadata"]["ownerReferences"];
+        owners.erase(std::remove_if(owners.begin(), owners.end(),
+                                    [&](const Json& reference) { return TextAt(reference, {"uid"}) == owner; }),
+                     owners.end());
+        if (owners.empty()) orphan["metadata"].erase("ownerReferences");
         Store({collection, key, ""}, std::move(orphan), "orphan");
       }
     }
