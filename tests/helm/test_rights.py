@@ -125,7 +125,7 @@ def test_people(people, role):
     assert [each for each in granted if may(people, f"{role}-person", *each, "default")] == [], "nothing in another namespace"
 
 
-def test_people_with_kubectl_millstream(people):
+def test_people_who_look_into_pods(people):
     granted = [("get", "pods", "proxy"), ("list", "pods", None), ("patch", "streamprocessors.millstream.dev", None), ("create", "jobs.batch", None), ("get", "pods", "log"),
                ("list", "events.events.k8s.io", None)]
     assert [each for each in granted if not may(people, "kubectl-person", *each, "people")] == []

@@ -26,7 +26,7 @@ ROWS = [
          [(f"sum by (processor, state) (millstream_tasks{{{OF}}})", "{{processor}} {{state}}")]),
     ]),
     ("Is something wrong?", [
-        ("Conditions", "What a person should know; `kubectl millstream status` says it in a sentence.", "short",
+        ("Conditions", "What a person should know; /v1/tasks of its pods says it in a sentence.", "short",
          [(f"max by (processor, reason) (millstream_condition{{{OF}}}) > 0", "{{processor}} {{reason}}")]),
         ("Failures", "Failed attempts to handle a record.", "cps", [(rate("millstream_record_failures_total", "processor, class"), "{{processor}} {{class}}")]),
         ("Dead letters and skipped records", "Records that were given up.", "cps",
