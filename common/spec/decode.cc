@@ -130,9 +130,15 @@ StoreSpec DecodeStore(const Value& value) {
   return store;
 }
 
+// Precondition: the stores are decoded; the rules have found the one it names.
+VisitSpec DecodeVisit(const Value& value, const StreamProcessorSpec& processor) {
+  const StoreSpec* store = processor.FindStore(Text(value, "store"));
+  return {Text(value, "name"), static_cast<size_t>(store - processor.stores.data())};
+}
+
 // What is not a store of the manifest comes behind them all: their ids stay what WELCOME says.
 void AddInternalStore(StreamProcessorSpec& processor) {
-  bool needed = processor.timers;
+  bool needed = processor.timers || !processor.visits.empty();
   for (const StoreSpec& store : processor.stores) needed = needed || store.ttl || store.type != StoreType::kKeyValue;
   if (!needed) return;
   StoreSpec store;
@@ -291,6 +297,7 @@ StreamProcessorSpec DecodeProcessor(const Document& document) {
   processor.late_policy =
       EnumIn(spec, "latePolicy", {LatePolicy::kDrop, LatePolicy::kDeadLetter, LatePolicy::kProcess});
   processor.timers = spec.Find("timers") != nullptr;
+  for (const Value& visit : ItemsIn(&spec, "visits")) processor.visits.push_back(DecodeVisit(visit, processor));
   processor.merge_by = EnumIn(spec, "mergeBy", {MergeBy::kArrival, MergeBy::kTimestamp});
   processor.desired_state = EnumIn(spec, "desiredState", {DesiredState::kRunning, DesiredState::kPaused});
   processor.replicas = Int(spec, "replicas");

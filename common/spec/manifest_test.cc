@@ -99,6 +99,12 @@ TEST(Decoding, WhatKeepsEventTimeHasAnInternalStore) {
                                    "shop.totals-timers-changelog", "shop.totals-dead-letter"));
 
   EXPECT_TRUE(Parsed("inputs: [{topic: orders}], timers: {}").KeepsEventTime());
+  const StreamProcessorSpec visits = Parsed(
+      "inputs: [{topic: orders}], stores: [{name: k}, {name: accounts}], visits: [{name: interest, store: accounts}]");
+  EXPECT_TRUE(visits.KeepsEventTime());
+  ASSERT_EQ(visits.visits.size(), 1u);
+  EXPECT_EQ(visits.visits[0].name, "interest");
+  EXPECT_EQ(visits.visits[0].store, 1u);
   EXPECT_FALSE(Parsed("inputs: [{topic: orders}], stores: [{name: k}]").KeepsEventTime());
 }
 

@@ -105,7 +105,7 @@ void CheckWindowCount(Document& document) {
 void CheckAtMostOnce(Document& document) {
   const Value* spec = document.spec();
   if (StringIn(spec, "guarantee") != "AtMostOnce") return;
-  bool keeps_time = spec->Find("timers") != nullptr;
+  bool keeps_time = spec->Find("timers") != nullptr || !ItemsIn(spec, "visits").empty();
   for (const Value& store : ItemsIn(spec, "stores")) {
     keeps_time = keeps_time || store.Find("window") != nullptr || store.Find("session") != nullptr ||
                  store.Find("ttl") != nullptr;
@@ -113,7 +113,7 @@ void CheckAtMostOnce(Document& document) {
   if (!keeps_time) return;
   document.findings.Error(
       Judge::kCode, spec->Find("guarantee")->at, Child(document.SpecPath(), "guarantee"),
-      "not supported yet: AtMostOnce with windows, sessions, timers or ttl; use ExactlyOnce or AtLeastOnce");
+      "not supported yet: AtMostOnce with windows, sessions, timers, visits or ttl; use ExactlyOnce or AtLeastOnce");
 }
 
 // What a row's age is told by after a restore is the time of its changelog record.

@@ -74,11 +74,16 @@ void RefuseReservedNames(Document& document, std::string_view message, std::stri
   }
 }
 
-void CheckPrefetch(Document& document, std::string_view message) {
+std::set<std::string_view> KeyValueStores(const Document& document) {
   std::set<std::string_view> stores;
   for (const Value& store : ItemsIn(document.spec(), "stores")) {
     if (StringIn(&store, "type") == "KeyValue") stores.insert(StringIn(&store, "name").value_or(""));
   }
+  return stores;
+}
+
+void CheckPrefetch(Document& document, std::string_view message) {
+  const std::set<std::string_view> stores = KeyValueStores(document);
   std::span<const Value> inputs = ItemsIn(document.spec(), "inputs");
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::string path = Child(Child(Child(document.SpecPath(), "inputs"), i), "prefetch");
@@ -88,6 +93,18 @@ void CheckPrefetch(Document& document, std::string_view message) {
       document.findings.Error(Judge::kCel, prefetch[j].at, Child(path, j),
                               StrCat(message, "; there is no `", prefetch[j].text, "` in spec.stores"));
     }
+  }
+}
+
+void CheckVisits(Document& document, std::string_view message) {
+  const std::set<std::string_view> stores = KeyValueStores(document);
+  std::span<const Value> visits = ItemsIn(document.spec(), "visits");
+  for (size_t i = 0; i < visits.size(); ++i) {
+    const std::optional<std::string_view> store = StringIn(&visits[i], "store");
+    if (!store || stores.contains(*store)) continue;
+    document.findings.Error(Judge::kCel, visits[i].Find("store")->at,
+                            Child(Child(Child(document.SpecPath(), "visits"), i), "store"),
+                            StrCat(message, "; there is no `", *store, "` of that type in spec.stores"));
   }
 }
 
@@ -144,6 +161,7 @@ const std::vector<MirroredRule>& NamingRules() {
               {"the names of joins and lookups must differ: programs read all of them by name",
                [](Document& d, std::string_view m) { RefuseCommon(d, m, Names(d, "joins"), Names(d, "lookups")); }},
               {"prefetch must name key-value stores of this processor", CheckPrefetch},
+              {"a visit must name a key-value store of this processor", CheckVisits},
               {"the names of inputs must be unique (a name left out is the topic)",
                [](Document& d, std::string_view m) { RefuseRepeatedNames(d, m, "inputs"); }},
               {"the names of outputs must be unique (a name left out is the topic)",

@@ -95,8 +95,15 @@ struct StoreSpec {
   std::optional<absl::Duration> ttl = std::nullopt;   // kKeyValue only
   std::optional<WindowSpec> window = std::nullopt;    // with kWindow, and only then
   std::optional<SessionSpec> session = std::nullopt;  // with kSession, and only then
-  // Not of the manifest: where event time, timers and the ends of windows are kept. Always the last store.
+  // Not of the manifest: where event time, timers, the ends of windows and the positions of visits are kept. Always the
+  // last store.
   bool internal = false;
+};
+
+// A walk over all rows of a store of a task, started by the program.
+struct VisitSpec {
+  std::string name;
+  size_t store = 0;  // index into stores; a KeyValue one
 };
 
 // The name of the internal store; no other may have it.
@@ -239,6 +246,7 @@ struct StreamProcessorSpec {
   absl::Duration max_ahead = absl::Hours(1);  // timestamps.maxAhead
   LatePolicy late_policy = LatePolicy::kDrop;
   bool timers = false;  // the program may set timers
+  std::vector<VisitSpec> visits;  // in the manifest's order, which is that of their ids
   MergeBy merge_by = MergeBy::kArrival;
   DesiredState desired_state = DesiredState::kRunning;
   int32_t replicas = 1;
