@@ -75,6 +75,14 @@ std::vector<StoreInfo> ReadStores(MsgpackCursor& in) {
   });
 }
 
+std::vector<Welcome::Visit> ReadVisits(MsgpackCursor& in) {
+  return ReadMaps<Welcome::Visit>(in, "visits", [&](Welcome::Visit& visit, std::string_view key) {
+    if (key == "name") return visit.name = in.Text("name"), true;
+    if (key == "store") return visit.store = in.Uint32("visit store"), true;
+    return false;
+  });
+}
+
 void ReadLimits(MsgpackCursor& in, Welcome* welcome) {
   ReadMap(in, "limits", [&](std::string_view key) {
     if (key == "frame") return welcome->frame_cap = in.Uint32("frame limit"), true;
@@ -97,6 +105,7 @@ Welcome ReadWelcome(MsgpackCursor& in) {
     if (key == "outputs") return welcome.outputs = ReadOutputs(in), true;
     if (key == "stores") return welcome.stores = ReadStores(in), true;
     if (key == "timers") return welcome.timers = in.Bool("timers"), true;
+    if (key == "visits") return welcome.visits = ReadVisits(in), true;
     if (key == "joins") return welcome.joins = ReadNamedTopics(in, "joins"), true;
     if (key == "lookups") return welcome.lookups = ReadNamedTopics(in, "lookups"), true;
     if (key == "capabilities") return welcome.capabilities = ReadTexts(in, "capabilities"), true;
@@ -158,8 +167,8 @@ void ReadItem(MsgpackCursor& in, size_t key_count, RecordItem* item) {
   const uint32_t fields = in.Fields("item", 6);
   const uint64_t type = in.Uint("item kind");
   if (!in.ok()) return;
-  const uint32_t least = type == 0 ? 8 : type == 1 ? 6 : 7;
-  if (type > 2) {
+  const uint32_t least = type == 0 ? 8 : type == 2 ? 7 : 6;
+  if (type > 3) {
     in.Fail("item kind", StrCat(type, " is not supported yet"), absl::StatusCode::kUnimplemented);
   } else if (fields < least) {
     in.Fail("item", StrCat("has ", fields, " fields, at least ", least, " are needed"));
@@ -181,6 +190,12 @@ void ReadItem(MsgpackCursor& in, size_t key_count, RecordItem* item) {
       item->closing.start_ms = in.Int("window start");
       item->closing.end_ms = in.Int("window end");
       item->closing.value = in.State("closing value");
+      break;
+    case RecordItem::Type::kVisit:
+      item->visit = in.Uint32("visit");
+      if (!in.TakeNil()) item->key_index = ReadKeyIndex(in, key_count);
+      item->timestamp_ms = in.Int("visit time");
+      item->value = in.MaybeBytes("visit data");
       break;
   }
   item->attempt = in.Uint32("attempt");

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "common/base/strings.h"
 #include "sidecar/protocol/codec.h"
 #include "sidecar/protocol/decode.h"
@@ -112,6 +114,18 @@ void ReadTimer(MsgpackCursor& in, TimerOp* timer) {
   in.SkipFields(fields - 4);
 }
 
+void ReadVisit(MsgpackCursor& in, VisitOp* visit) {
+  uint32_t fields = in.Fields("visit", 2);
+  visit->visit = in.Uint32("visit id");
+  visit->what = static_cast<VisitOp::What>(in.Uint32("what of a visit", 3));
+  fields -= std::min<uint32_t>(fields, 2);
+  if (in.More(&fields)) visit->data = in.Bytes("visit data");
+  if (visit->data && visit->what != VisitOp::What::kStart) in.Fail("visit data", "belongs to the start of a visit only");
+  if (visit->data && visit->data->size() > kMaxVisitData)
+    in.Fail("visit data", StrCat(visit->data->size(), " bytes; at most ", kMaxVisitData));
+  in.SkipFields(fields);
+}
+
 Result ReadResult(MsgpackCursor& in, uint32_t* fields) {
   Result result;
   result.seq = in.Uint("seq");
@@ -131,6 +145,15 @@ Result ReadResult(MsgpackCursor& in, uint32_t* fields) {
     for (uint32_t i = 0; i < timers && in.ok(); ++i) {
       in.EnterItem("timers", i);
       ReadTimer(in, &result.timers[i]);
+    }
+    in.LeaveList();
+  }
+  if (in.More(fields)) {
+    const uint32_t visits = in.List("visits", 3);
+    result.visits.resize(visits);
+    for (uint32_t i = 0; i < visits && in.ok(); ++i) {
+      in.EnterItem("visits", i);
+      ReadVisit(in, &result.visits[i]);
     }
     in.LeaveList();
   }

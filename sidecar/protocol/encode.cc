@@ -86,9 +86,20 @@ void Closing(MsgpackWriter& out, const RecordItem& item) {
   out.Uint(item.attempt);
 }
 
+void Visit(MsgpackWriter& out, const RecordItem& item) {
+  out.Array(6);
+  out.Uint(3);
+  out.Uint(item.visit);
+  item.key_index < 0 ? out.Nil() : out.Uint(static_cast<uint64_t>(item.key_index));
+  out.Int(item.timestamp_ms);
+  out.MaybeBin(item.value);
+  out.Uint(item.attempt);
+}
+
 void Item(MsgpackWriter& out, const RecordItem& item) {
   if (item.type == RecordItem::Type::kTimer) return Timer(out, item);
   if (item.type == RecordItem::Type::kClosing) return Closing(out, item);
+  if (item.type == RecordItem::Type::kVisit) return Visit(out, item);
   out.Array(item.windows.empty() ? 8 : 9);
   out.Uint(0);
   out.Uint(item.input);
@@ -228,6 +239,39 @@ void WelcomeStores(MsgpackWriter& out, const std::vector<StoreInfo>& stores) {
   }
 }
 
+void WelcomeVisits(MsgpackWriter& out, const std::vector<Welcome::Visit>& visits) {
+  out.Str("visits");
+  out.Array(visits.size());
+  for (const Welcome::Visit& visit : visits) {
+    out.Map(2);
+    out.Str("name");
+    Text(out, visit.name);
+    out.Str("store");
+    out.Uint(visit.store);
+  }
+}
+
+void TimerOps(MsgpackWriter& out, const std::vector<TimerOp>& timers) {
+  out.Array(timers.size());
+  for (const TimerOp& timer : timers) {
+    out.Array(4);
+    out.Bin(timer.key);
+    out.Uint(static_cast<uint64_t>(timer.clock));
+    IsUtf8(timer.name) ? out.Str(timer.name) : out.Bin(timer.name);
+    timer.time_ms ? out.Int(*timer.time_ms) : out.Nil();
+  }
+}
+
+void VisitOps(MsgpackWriter& out, const std::vector<VisitOp>& visits) {
+  out.Array(visits.size());
+  for (const VisitOp& visit : visits) {
+    out.Array(3);
+    out.Uint(visit.visit);
+    out.Uint(static_cast<uint64_t>(visit.what));
+    out.MaybeBin(visit.data);
+  }
+}
+
 // [kind, number]: OPEN, CLOSE, CANCEL, PING, PONG.
 void NumberFrame(Kind kind, uint64_t number, std::string* out) {
   MsgpackWriter writer(out, 0);
@@ -277,7 +321,7 @@ void Encode(const Hello& message, std::string* out) {
 void Encode(const Welcome& message, std::string* out) {
   MsgpackWriter writer(out, 1024);
   Begin(writer, Kind::kWelcome, 1);
-  writer.Map(message.timers ? 11 : 10);
+  writer.Map(10 + (message.timers ? 1 : 0) + (message.visits.empty() ? 0 : 1));
   writer.Str("protocol");
   writer.Int(message.version);
   writer.Str("session");
@@ -291,6 +335,7 @@ void Encode(const Welcome& message, std::string* out) {
     writer.Str("timers");
     writer.Bool(true);
   }
+  if (!message.visits.empty()) WelcomeVisits(writer, message.visits);
   NamedTopics(writer, "joins", message.joins);
   NamedTopics(writer, "lookups", message.lookups);
   writer.Str("capabilities");
@@ -345,23 +390,15 @@ void Encode(const Result& message, std::string* out) {
   size_t hint = OpsHint(message.ops);
   for (const OutputRecord& output : message.outputs) hint += kTupleHint + SizeOf(output.key) + SizeOf(output.value);
   MsgpackWriter writer(out, hint);
-  Begin(writer, Kind::kResult, message.timers.empty() ? 5 : 6);
+  Begin(writer, Kind::kResult, !message.visits.empty() ? 7 : !message.timers.empty() ? 6 : 5);
   writer.Uint(message.seq);
   writer.Uint(message.done);
   message.failure.has_value() ? FailureMap(writer, *message.failure) : writer.Nil();
   Ops(writer, message.ops, /*with_item=*/false);
   writer.Array(message.outputs.size());
   for (const OutputRecord& output : message.outputs) Output(writer, output);
-  if (!message.timers.empty()) {
-    writer.Array(message.timers.size());
-    for (const TimerOp& timer : message.timers) {
-      writer.Array(4);
-      writer.Bin(timer.key);
-      writer.Uint(static_cast<uint64_t>(timer.clock));
-      IsUtf8(timer.name) ? writer.Str(timer.name) : writer.Bin(timer.name);
-      timer.time_ms ? writer.Int(*timer.time_ms) : writer.Nil();
-    }
-  }
+  if (!message.timers.empty() || !message.visits.empty()) TimerOps(writer, message.timers);
+  if (!message.visits.empty()) VisitOps(writer, message.visits);
   writer.Finish();
 }
 

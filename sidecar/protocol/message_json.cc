@@ -120,6 +120,8 @@ Json MessageJson(const Welcome& m) {
                {"capabilities", m.capabilities},
                {"limits", limits}};
   if (m.timers) json["timers"] = true;
+  for (const Welcome::Visit& visit : m.visits)
+    json["visits"].push_back({{"name", visit.name}, {"store", visit.store}});
   return json;
 }
 
@@ -140,6 +142,13 @@ Json ItemJson(const RecordItem& item) {
             {"start", item.closing.start_ms},
             {"end", item.closing.end_ms},
             {"value", StateJson(item.closing.value)},
+            {"attempt", item.attempt}};
+  }
+  if (item.type == RecordItem::Type::kVisit) {
+    return {{"visit", item.visit},
+            {"keyIndex", item.key_index < 0 ? Json() : Json(item.key_index)},
+            {"time", item.timestamp_ms},
+            {"data", MaybeJson(item.value)},
             {"attempt", item.attempt}};
   }
   Json json = {{"input", item.input},
@@ -205,6 +214,10 @@ Json MessageJson(const Result& m) {
                               {"clock", static_cast<int>(timer.clock)},
                               {"name", BytesJson(timer.name)},
                               {"time", OptionalJson(timer.time_ms)}});
+  }
+  for (const VisitOp& visit : m.visits) {
+    json["visits"].push_back(
+        {{"visit", visit.visit}, {"what", static_cast<int>(visit.what)}, {"data", MaybeJson(visit.data)}});
   }
   return json;
 }

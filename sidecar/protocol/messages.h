@@ -102,11 +102,11 @@ struct StoreInfo {
 
 // S->W [2, {"protocol": int, "session": int, "processor": str, "inputs": [{"name", "topic"}],
 //           "outputs": [{"name", "topic", "max_bytes"}], "stores": [{"name", "type", "prefetched", "max_value_bytes",
-//           "window"?, "session"?}], "timers": bool?, "joins": [{"name", "topic"}], "lookups": [{"name", "topic"}],
-//           "capabilities": [str], "limits": {"frame": bytes, "deadline_ms": int, "min_timestamp": ms, "max_timestamp":
-//           ms}}]
-// Ids are indexes: input id = index in inputs, output id = index in outputs; readable id = stores, then joins, then
-// lookups.
+//           "window"?, "session"?}], "timers": bool?, "visits": [{"name", "store"}]?, "joins": [{"name", "topic"}],
+//           "lookups": [{"name", "topic"}], "capabilities": [str], "limits": {"frame": bytes, "deadline_ms": int,
+//           "min_timestamp": ms, "max_timestamp": ms}}]
+// Ids are indexes: input id = index in inputs, output id = index in outputs, visit id = index in visits; readable id =
+// stores, then joins, then lookups.
 struct Welcome {
   int version = kMaxVersion;
   uint64_t session = 0;  // below 2^53
@@ -120,6 +120,12 @@ struct Welcome {
   std::vector<Output> outputs;
   std::vector<StoreInfo> stores;
   bool timers = false;  // the program may set them
+  struct Visit {
+    std::string name;
+    uint32_t store = 0;
+    friend bool operator==(const Visit&, const Visit&) = default;
+  };
+  std::vector<Visit> visits;
   std::vector<NamedTopic> joins, lookups;
   std::vector<std::string> capabilities;
   uint32_t frame_cap = kDefaultFrameCap;
@@ -165,9 +171,11 @@ enum class TimerClock : uint8_t { kEventTime = 0, kWallClock = 1 };
 //   [1, key index, clock, name, time, attempt]
 // a window that closes:
 //   [2, store, key index, start, end, value, attempt]
+// a row that is visited, or (key index nil) the end of a visit:
+//   [3, visit, key index or nil, time, data or nil, attempt]
 // `attempt` counts from 1.
 struct RecordItem {
-  enum class Type : uint8_t { kRecord = 0, kTimer = 1, kClosing = 2 };
+  enum class Type : uint8_t { kRecord = 0, kTimer = 1, kClosing = 2, kVisit = 3 };
   Type type = Type::kRecord;
   uint32_t input = 0;
   Offset offset;
@@ -183,6 +191,8 @@ struct RecordItem {
   // kClosing.
   uint32_t store = 0;
   WindowValue closing;
+  // kVisit; the time of its start is timestamp_ms, its data is value.
+  uint32_t visit = 0;
 };
 
 inline constexpr uint32_t kFlagTrace = 1;  // EXTEND before every item
@@ -237,7 +247,16 @@ struct TimerOp {
 };
 inline constexpr size_t kMaxTimerName = 255;
 
-// W->S [6, seq, done, failure or nil, {store id: [[key, value or nil]]}, [output], [timer]?]
+// [visit id, what, data or nil]; data only with kStart.
+struct VisitOp {
+  enum class What : uint8_t { kStart = 0, kStop = 1, kPause = 2, kResume = 3 };
+  uint32_t visit = 0;
+  What what = What::kStart;
+  MaybeView data;
+};
+inline constexpr size_t kMaxVisitData = 4096;
+
+// W->S [6, seq, done, failure or nil, {store id: [[key, value or nil]]}, [output], [timer]?, [visit op]?]
 // The effects of the first `done` items; `failure` is that of item number `done`. SDKs put a timestamp into every
 // output (default: that of the record being handled).
 struct Result {
@@ -247,6 +266,7 @@ struct Result {
   StateOps ops;
   std::vector<OutputRecord> outputs;
   std::vector<TimerOp> timers;  // in the order they were made
+  std::vector<VisitOp> visits;  // the same
 };
 
 // S->W [7, seq]
@@ -336,9 +356,9 @@ using WorkerMessage = std::variant<Hello, Result, Get, Scan, Extend, Ping, Pong,
 using SidecarMessage = std::variant<Welcome, Open, Close, Batch, Cancel, Values, Rows, BeginTransaction,
                                     FinalizeTransaction, Committed, Ping, Pong, Error, Goodbye>;
 
-// Capabilities of HELLO and WELCOME: which of the three a worker wants.
+// Capabilities of HELLO and WELCOME: which of the three hooks a worker wants; that it takes the rows of visits.
 inline constexpr std::string_view kBeginCapability = "begin", kFinalizeCapability = "finalize",
-                                  kCommittedCapability = "committed";
+                                  kCommittedCapability = "committed", kVisitsCapability = "visits";
 
 }  // namespace millstream::protocol
 

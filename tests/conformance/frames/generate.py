@@ -49,6 +49,8 @@ def item(record):
         return [1, record["keyIndex"], record["clock"], record["timer"], record["time"], record["attempt"]]
     if "closing" in record:
         return [2, record["closing"], record["keyIndex"], record["start"], record["end"], state(record["value"]), record["attempt"]]
+    if "visit" in record:
+        return [3, record["visit"], record["keyIndex"], record["time"], raw(record["data"]), record["attempt"]]
     return record_item(record) + ([[window(w) for w in record["windows"]]] if "windows" in record else [])
 
 
@@ -91,7 +93,7 @@ def fields_of(kind, m):
             hello["name"] = m["name"]
         return [hello]
     if kind == "WELCOME":
-        return [{key: m[key] for key in ("protocol", "session", "processor", "inputs", "outputs", "stores", "timers", "joins", "lookups",
+        return [{key: m[key] for key in ("protocol", "session", "processor", "inputs", "outputs", "stores", "timers", "visits", "joins", "lookups",
                                          "capabilities", "limits") if key in m}]
     if kind in ("OPEN", "CLOSE"):
         return [m["task"]]
@@ -100,7 +102,8 @@ def fields_of(kind, m):
                 {int(store): [state_rows(v) if isinstance(v, list) else state(v) for v in values] for store, values in m["state"].items()}, m["watermark"]]
     if kind == "RESULT":
         return [m["seq"], m["done"], m["failure"], ops(m["ops"]), [output(o) for o in m["outputs"]]] + (
-            [[[raw(t["key"]), t["clock"], t["name"], t["time"]] for t in m["timers"]]] if "timers" in m else [])
+            [[[raw(t["key"]), t["clock"], t["name"], t["time"]] for t in m.get("timers", [])]] if "timers" in m or "visits" in m else []) + (
+            [[[v["visit"], v["what"], raw(v["data"])] for v in m["visits"]]] if "visits" in m else [])
     if kind == "CANCEL":
         return [m["seq"]]
     if kind in ("BEGIN", "FINALIZE"):
@@ -312,6 +315,37 @@ def hook_frames():
     golden("hooks/committed-nothing", "no task", "COMMITTED", {"tasks": []})
 
 
+def visit_frames():
+    """The same: for SDKs that have visits."""
+    golden("visits/welcome", "two visits of one store", "WELCOME",
+           {**WELCOME, "stores": [{"name": "accounts", "type": "KeyValue", "prefetched": True, "max_value_bytes": 1048576}],
+            "visits": [{"name": "interest", "store": 0}, {"name": "audit", "store": 0}], "capabilities": ["visits"]})
+    golden("visits/hello", "a worker that takes rows of visits", "HELLO", {**HELLO, "capabilities": ["visits"]})
+    golden("visits/batch-rows", "rows, the last of them not sent along, and records behind them", "BATCH",
+           {**BATCH, "keys": ["a", {"hex": "ff"}], "items": [
+               {"visit": 0, "keyIndex": 0, "time": 1700000000000, "data": "2", "attempt": 1},
+               {"visit": 0, "keyIndex": 1, "time": 1700000000000, "data": "2", "attempt": 1},
+               record(0, 0, "v")],
+            "state": {"0": ["5", {"notPrefetched": True}]}})
+    golden("visits/batch-end", "the end of a visit without data, long ago, its second attempt", "BATCH",
+           {**BATCH, "items": [{"visit": 1, "keyIndex": None, "time": -1, "data": None, "attempt": 2}]})
+    golden("visits/result", "start without, with empty and with binary data; stop, pause, resume", "RESULT",
+           {**RESULT, "visits": [{"visit": 0, "what": 0, "data": None}, {"visit": 0, "what": 0, "data": ""},
+                                 {"visit": 1, "what": 0, "data": {"hex": "ff00"}}, {"visit": 1, "what": 1, "data": None},
+                                 {"visit": 0, "what": 2, "data": None}, {"visit": 300, "what": 3, "data": None}]})
+    golden("visits/result-with-timer", "behind timers", "RESULT",
+           {**RESULT, "timers": [{"key": "k", "clock": 0, "name": "t", "time": 1}], "visits": [{"visit": 0, "what": 1, "data": None}]})
+    pack = lambda value: msgpack.packb(value, use_bin_type=True)
+    variant("visits/variant-short", "nil for timers, data left out, further fields", "RESULT",
+            {**RESULT, "visits": [{"visit": 0, "what": 2, "data": None}, {"visit": 1, "what": 0, "data": "d"}]},
+            pack([6, 1, 1, None, {}, [], None, [[0, 2], [1, 0, b"d", "later"]]]))
+    refused("visits/refused-what", "something that cannot be done to a visit", "W->S", pack([6, 1, 1, None, {}, [], [], [[0, 4, None]]]), "what of a visit")
+    refused("visits/refused-data", "data for something that ends", "W->S", pack([6, 1, 1, None, {}, [], [], [[0, 1, b"d"]]]), "start of a visit")
+    refused("visits/refused-long-data", "data of 4,097 bytes", "W->S", pack([6, 1, 1, None, {}, [], [], [[0, 0, b"d" * 4097]]]), "at most 4096")
+    refused("visits/refused-key-index", "a row with a key that is not there", "S->W",
+            pack([5, 1, 0, 0, [b"k"], [[3, 0, 1, 0, None, 1]], {}, None]), "key index")
+
+
 def variants():
     pack = lambda value: msgpack.packb(value, use_bin_type=True)
     variant("variant-str-keys", "keys and values written as str instead of bin", "RESULT",
@@ -330,7 +364,7 @@ def variants():
              "ops": {"0": [{"key": "k", "value": "v"}]}, "outputs": [out("k", "v", headers=[{"name": "h", "value": "x"}], partition=1)]},
             pack([6, 1, 1, {"class": "Handler", "error": "E", "message": "m", "retriable": True, "later": [1, {"a": [2.5, None, True]}]},
                   {0: [[b"k", b"v", 9, "later"]]}, [[0, b"k", b"v", 1700000000000, [["h", b"x", 1]], 1, {"later": [1]}]],
-                  [], msgpack.ExtType(5, b"later"), {"deep": [[[[1]]]]}]))
+                  [], [], msgpack.ExtType(5, b"later"), {"deep": [[[[1]]]]}]))
     variant("variant-extra-batch-fields", "further fields of items and of the batch", "BATCH",
             {**BATCH, "keys": ["k"], "items": [record(0, 0, "v")], "state": {"0": [None]}},
             pack([5, 1, 0, 0, [b"k"], [[0, 0, 0, 1700000000000, 0, b"v", None, 1, None, [1, 2]]], {0: [None]}, None, "later"]))
@@ -387,7 +421,7 @@ def refused_frames():
     refused("refused-array-count", "an array that claims 2^32-1 outputs in a frame of 10 bytes", "W->S",
             bytes.fromhex("9606" "01" "01" "c0" "80" "ddffffffff"), "left in the frame")
     refused("refused-map-count", "a map that claims 2^32-1 stores", "W->S", bytes.fromhex("9606" "01" "01" "c0" "dfffffffff" "90"), "left in the frame")
-    refused("refused-deep-nesting", "a further field nested 100 deep", "W->S", b"\x98" + pack([6, 1, 1, None, {}, [], []])[1:] + b"\x91" * 100 + b"\xc0", "nested")
+    refused("refused-deep-nesting", "a further field nested 100 deep", "W->S", b"\x99" + pack([6, 1, 1, None, {}, [], [], []])[1:] + b"\x91" * 100 + b"\xc0", "nested")
     refused("refused-key-index", "an item with a key that is not there", "S->W", pack([5, 1, 0, 0, [b"k"], [[0, 0, 0, 0, 1, b"v", None, 1]], {}, None]), "key index")
     refused("refused-state-count", "state for two keys of three", "S->W", pack([5, 1, 0, 0, [b"a", b"b", b"c"], [], {0: [None, None]}, None]), "values for 3 keys")
     refused("refused-state-ext", "an extension that is not \"not sent along\"", "S->W", pack([5, 1, 0, 0, [b"a"], [], {0: [msgpack.ExtType(2, b"")]}, None]), "extension")
@@ -402,6 +436,7 @@ if __name__ == "__main__":
     good_frames()
     time_frames()
     hook_frames()
+    visit_frames()
     variants()
     refused_frames()
     print(f"{len(names)} frames", file=sys.stderr)
