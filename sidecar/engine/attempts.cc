@@ -29,6 +29,11 @@ const Attempts::Entry* Attempts::Find(const Item& item) const {
   return it == due_.end() ? nullptr : &it->second;
 }
 
+void Attempts::ForgetDue(std::string_view prefix) {
+  auto it = due_.lower_bound(Bytes(prefix));
+  while (it != due_.end() && std::string_view(it->first).starts_with(prefix)) it = due_.erase(it);
+}
+
 int Attempts::Next(const Item& item) const {
   const Entry* entry = Find(item);
   return entry == nullptr ? 1 : entry->count + 1;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/time/time.h"
@@ -36,6 +37,8 @@ class Attempts {
   int Next(const Item& item) const;
   // Something that was due is done.
   void Done(const DueItem& due) { due_.erase(due.row); }
+  // What begins with this identity will not come again: a visit was stopped, or begins anew.
+  void ForgetDue(std::string_view prefix);
   const Entry* Find(uint32_t input, Offset offset) const;
   // Failures so far plus one.
   int Next(uint32_t input, Offset offset) const;

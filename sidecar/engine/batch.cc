@@ -23,6 +23,15 @@ void PrefetchSome(const std::vector<BatchKey>& keys, size_t first, store::StoreI
 
 protocol::RecordItem ToProtocol(const Item& item, int32_t key_index, uint32_t attempt) {
   protocol::RecordItem out;
+  if (item.due != nullptr && item.due->what == DueItem::What::kVisit) {
+    out.type = protocol::RecordItem::Type::kVisit;
+    out.visit = item.due->visit;
+    out.key_index = key_index;
+    out.timestamp_ms = item.due->time;
+    if (item.due->run->data) out.value = *item.due->run->data;
+    out.attempt = attempt;
+    return out;
+  }
   if (item.due != nullptr) {
     const bool timer = item.due->what == DueItem::What::kTimer;
     out.type = timer ? protocol::RecordItem::Type::kTimer : protocol::RecordItem::Type::kClosing;
@@ -190,6 +199,8 @@ void IndexKey(const PrefetchPlan& plan, Batch* batch, size_t item) {
   if (added) batch->keys.push_back({it->first, hashed.hash, 0, 0});
   BatchKey& key = batch->keys[it->second];
   key.stores |= of.due != nullptr ? plan.due : plan.masks[of.input];
+  // The value of a row that is visited travels along, whatever else does.
+  if (of.due != nullptr && of.due->what == DueItem::What::kVisit) key.stores |= uint64_t{1} << of.due->store;
   key.timestamp_ms = of.record.timestamp_ms;
   batch->item_key.push_back(it->second);
 }
@@ -251,6 +262,7 @@ std::string EncodeBatch(const Batch& batch, TaskId task, const BatchEncoding& ho
 int64_t FrameBytes(const Item& item) {
   int64_t sum = kItemOverhead + (item.record.key ? item.record.key->size() : 0) +
                 (item.record.value ? item.record.value->size() : 0) + (item.due ? item.due->name.size() : 0);
+  if (item.due && item.due->run && item.due->run->data) sum += static_cast<int64_t>(item.due->run->data->size());
   for (const Header& header : item.record.headers)
     sum += 12 + header.name.size() + (header.value ? header.value->size() : 0);
   return sum;

@@ -52,7 +52,7 @@ void EngineImpl::Prepare(Task& task) {
   if (overlay_pressure_) return;  // a prepared batch holds on to overlays
   if (task.time && task.time->looking) return;
   if (task.in_flight) {
-    if (HasDue(task) || has_sessions_) return;  // they depend on what is out
+    if (HasDue(task) || has_sessions_ || VisitPending(task)) return;  // they depend on what is out
     const Item& front = task.queue.front();
     const bool full = task.queue.size() >= static_cast<size_t>(spec_.batch.max_records + 1) / 2 ||
                       task.queue.bytes() >= spec_.batch.max_bytes;
@@ -178,8 +178,8 @@ void EngineImpl::DropPrepared(Task& task) {
   if (!task.prepared) return;
   const std::unique_ptr<Batch> batch = std::move(task.prepared);
   task.overlays.ReleasePin(batch->pin);
-  // What is due is looked for again.
-  std::erase_if(batch->items, [](const Item& item) { return item.due != nullptr; });
+  // What is due is looked for again, and what was found behind it: rows of a visit come in order.
+  if (std::erase_if(batch->items, [](const Item& item) { return item.due != nullptr; }) > 0) task.time->due.clear();
   task.queue.PutBack(std::move(batch->items));
 }
 

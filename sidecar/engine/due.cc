@@ -98,13 +98,14 @@ void EngineImpl::LookForDue(Task& task) {
   }
   UpdateIdle(task);
   const std::optional<DueFeed> feed = DuePending(task);
-  if (!feed) return;
+  if (!feed && !VisitPending(task)) return;
   if (pipeline_.Full()) {
     blocked_ = true;
     return;
   }
   DropPrepared(task);  // what is due leads
-  StartLook(task, *feed, std::nullopt);
+  if (feed) return StartLook(task, *feed, std::nullopt);
+  LookForVisits(task);
 }
 
 void EngineImpl::StartLook(Task& task, DueFeed feed, std::optional<Bytes> after) {
@@ -200,6 +201,7 @@ void EngineImpl::StageEnd(Task& task, store::StoreIndex store, std::string_view 
 // Something that was due is done: it is pending no more.
 void EngineImpl::SettleDue(Task& task, const Item& item) {
   const DueItem& due = *item.due;
+  if (due.what == DueItem::What::kVisit) return SettleVisited(task, item);
   StageRow(task, internal_store_, due.row, std::nullopt);
   task.attempts.Done(due);
   if (due.what == DueItem::What::kTimer) {

@@ -33,7 +33,7 @@ namespace millstream::engine {
 //   hooks.cc           BEGIN, FINALIZE, COMMITTED
 //   failures.cc        crashed workers, failed items                    worker_reads.cc    GET and SCAN
 //   due.cc             stream time, timers, ends of windows              ttl.cc             time to live
-//   windowing.cc       windows and sessions of a batch
+//   windowing.cc       windows and sessions of a batch                   visits.cc          walks over all rows
 //   state_apply.cc     committed state to disk; changelogs; settling    queries.cc         reads from outside
 class EngineImpl final : public Engine, private PipelineHost {
  public:
@@ -172,6 +172,17 @@ class EngineImpl final : public Engine, private PipelineHost {
   void Sweep(Task& task);
   std::optional<store::StoreIndex> NextToSweep(store::StoreIndex from) const;
   void OnSweepRead(Task& task, const SweepRead& read, RangeScanned event);
+
+  // ---- visits.cc
+  bool VisitPending(const Task& task) const;
+  void LookForVisits(Task& task);
+  void OnVisitsRead(Task& task, const VisitsRead& read, RangeScanned event);
+  void ReadVisited(Task& task, uint32_t visit, std::shared_ptr<const VisitProgress> run, std::optional<Bytes> after);
+  void OnVisitedRead(Task& task, const VisitedRead& read, RangeScanned event);
+  void TakeVisited(Task& task, const VisitedRead& read, std::optional<Bytes> key);
+  void SettleVisited(Task& task, const Item& item);
+  void PassVisited(Task& task, const Item& item);
+  void StageVisits(Task& task, const std::vector<protocol::VisitOp>& ops, int64_t time_ms);
 
   // ---- windowing.cc
   void PlanTime(Task& task, Batch& batch);

@@ -25,6 +25,8 @@ EngineMetrics::EngineMetrics(MetricsRegistry* registry, const std::string& proce
   timers_fired = counter("millstream_timers_fired_total", "Timers that were due and are done.");
   windows_closed = counter("millstream_windows_closed_total", "Windows that closed (emit: Final) and are done.");
   rows_expired = counter("millstream_rows_expired_total", "Rows deleted because their ttl was over.");
+  rows_visited = counter("millstream_rows_visited_total", "Rows that visits are done with.");
+  visits_ended = counter("millstream_visits_ended_total", "Visits that came to the end of their task's rows.");
   worker_crashes =
       counter("millstream_worker_crashes_total", "Workers that ended or misbehaved with a batch in flight.");
   output_records = counter("millstream_output_records_total", "Records staged for outputs.");

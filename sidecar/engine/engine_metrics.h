@@ -25,6 +25,7 @@ struct EngineMetrics {
   Counter* timers_fired;
   Counter* windows_closed;
   Counter* rows_expired;
+  Counter *rows_visited, *visits_ended;
   Counter* worker_crashes;
   Counter* output_records;
   Counter* changelog_records;

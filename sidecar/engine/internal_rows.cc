@@ -7,7 +7,9 @@ namespace {
 
 using protocol::TimerClock;
 
-constexpr char kStreamTime = 0, kByName = 1, kByTime = 2, kWindowEnd = 3;
+constexpr char kStreamTime = 0, kByName = 1, kByTime = 2, kWindowEnd = 3, kVisit = 4, kVisitPaused = 5;
+constexpr char kVisitVersion = 1;
+constexpr char kHasAfter = 1, kHasData = 2;
 constexpr uint64_t kTimeSignBit = uint64_t{1} << 63;
 
 void AppendTime(int64_t time, Bytes* out) { AppendBigEndian64(static_cast<uint64_t>(time) ^ kTimeSignBit, out); }
@@ -92,6 +94,41 @@ std::optional<DueRow> ParseDueRow(DueFeed feed, std::string_view row) {
   due.key = row.substr(0, key);
   due.name = row.substr(key);
   return due;
+}
+
+Bytes VisitRow(std::string_view name) { return Bytes(1, kVisit).append(name); }
+
+Bytes VisitPausedRow(std::string_view name) { return Bytes(1, kVisitPaused).append(name); }
+
+std::pair<Bytes, Bytes> VisitRange() { return {Bytes(1, kVisit), Bytes(1, kVisitPaused + 1)}; }
+
+VisitName ParseVisitRow(std::string_view row) { return {row[0] == kVisitPaused, row.substr(1)}; }
+
+Bytes VisitValue(const VisitProgress& progress) {
+  Bytes value(1, kVisitVersion);
+  AppendTime(progress.started_ms, &value);
+  value += static_cast<char>((progress.after ? kHasAfter : 0) | (progress.data ? kHasData : 0));
+  if (progress.after) AppendKey(*progress.after, &value);
+  if (progress.data) value.append(*progress.data);
+  return value;
+}
+
+std::optional<VisitProgress> ParseVisitValue(std::string_view value) {
+  if (value.size() < 10 || value[0] != kVisitVersion) return std::nullopt;
+  VisitProgress progress;
+  progress.started_ms = ReadTime(value.substr(1));
+  const char has = value[9];
+  value.remove_prefix(10);
+  if ((has & kHasAfter) != 0) {
+    if (value.size() < 4) return std::nullopt;
+    const size_t key = ReadBigEndian32(value);
+    value.remove_prefix(4);
+    if (value.size() < key) return std::nullopt;
+    progress.after.emplace(value.substr(0, key));
+    value.remove_prefix(key);
+  }
+  if ((has & kHasData) != 0) progress.data.emplace(value);
+  return progress;
 }
 
 }  // namespace millstream::engine

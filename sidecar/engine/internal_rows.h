@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/base/bytes.h"
 #include "sidecar/protocol/messages.h"
@@ -16,6 +17,8 @@
 //   01 clock key name             -> time: a pending timer, by name
 //   02 clock time key name        -> empty: the same, by time
 //   03 time kind store key suffix -> empty: the end of a window; suffix: start (and end, for a session)
+//   04 name                       -> VisitProgress: a visit under way (docs/design/0006-visit.md)
+//   05 name                       -> empty: it is paused
 //
 // `store` is the length of its name in one byte, and the name. Pure.
 namespace millstream::engine {
@@ -51,6 +54,27 @@ struct DueRow {
 };
 // The views point into `row`. nullopt: damaged.
 std::optional<DueRow> ParseDueRow(DueFeed feed, std::string_view row);
+
+Bytes VisitRow(std::string_view name);
+Bytes VisitPausedRow(std::string_view name);
+// All of both: [first, second).
+std::pair<Bytes, Bytes> VisitRange();
+struct VisitName {
+  bool paused = false;
+  std::string_view name;
+};
+// Of a row in that range; points into `row`.
+VisitName ParseVisitRow(std::string_view row);
+
+// How far a visit is.
+struct VisitProgress {
+  int64_t started_ms = 0;
+  std::optional<Bytes> after;  // behind this key; nullopt: at the beginning
+  MaybeBytes data;             // of its start
+};
+Bytes VisitValue(const VisitProgress& progress);
+// nullopt: damaged, or of a newer version.
+std::optional<VisitProgress> ParseVisitValue(std::string_view value);
 
 }  // namespace millstream::engine
 

@@ -132,6 +132,8 @@ log::OutgoingRecord DeadLetter(const EngineOptions& options, TaskId task, const 
     add("offset", StrCat(item.record.offset.value()));
   } else if (item.due->what == DueItem::What::kTimer) {
     add("timer", item.due->name);
+  } else if (item.due->what == DueItem::What::kVisit) {
+    add("visit", spec.visits[item.due->visit].name);
   } else {
     add("window", StrCat(spec.stores[item.due->store].name, " ", item.due->bounds.start, " ", item.due->bounds.end));
   }

@@ -2,6 +2,7 @@
 #define MILLSTREAM_SIDECAR_ENGINE_READS_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -51,6 +52,20 @@ struct SweepRead {
   store::ScanRequest request;
   TaskOverlays::Pin pin = 0;
 };
+// Which visits are under way.
+struct VisitsRead {
+  uint64_t look = 0;  // TaskTime::look
+  store::ScanRequest request;
+  TaskOverlays::Pin pin = 0;
+};
+// The next rows of one.
+struct VisitedRead {
+  uint64_t look = 0;  // TaskTime::look
+  uint32_t visit = 0;
+  std::shared_ptr<const VisitProgress> run;
+  store::ScanRequest request;
+  TaskOverlays::Pin pin = 0;
+};
 // Rows of windows of a prepared batch: answer `index` of BatchTime::row_reads.
 struct RowsRead {
   uint64_t batch = 0;
@@ -77,8 +92,8 @@ struct RangeQueryRead {
 };
 
 struct Read {
-  using Purpose = std::variant<BatchRead, GetRead, ScanRead, ClockRead, DueRead, SweepRead, RowsRead, SessionsRead,
-                               TimersRead, KeyQueryRead, RangeQueryRead>;
+  using Purpose = std::variant<BatchRead, GetRead, ScanRead, ClockRead, DueRead, SweepRead, VisitsRead, VisitedRead,
+                               RowsRead, SessionsRead, TimersRead, KeyQueryRead, RangeQueryRead>;
   TaskId task;
   Purpose purpose;
 };

@@ -10,24 +10,29 @@
 #include <vector>
 
 #include "common/log/record.h"
+#include "sidecar/engine/internal_rows.h"
 #include "sidecar/engine/windows.h"
 #include "sidecar/protocol/messages.h"
 
 namespace millstream::engine {
 
-// What an item is when it is no record: something that became due. Its key is the record's.
+// What an item is when it is no record: something that became due, or a row that is visited. Its key is the record's;
+// the end of a visit has none.
 struct DueItem {
-  enum class What : uint8_t { kTimer, kClosing };
+  enum class What : uint8_t { kTimer, kClosing, kVisit };
   What what = What::kTimer;
-  Bytes row;  // in the internal store: its identity
-  int64_t time = 0;
+  Bytes row;         // its identity: in the internal store, except of a visit
+  int64_t time = 0;  // of a visit: when it was started
   // kTimer.
   protocol::TimerClock clock = protocol::TimerClock::kEventTime;
   std::string name;
-  // kClosing.
+  // kClosing; kVisit: the store that is visited.
   uint32_t store = 0;
   Bounds bounds;
   Bytes row_key;  // of the window
+  // kVisit.
+  uint32_t visit = 0;
+  std::shared_ptr<const VisitProgress> run = {};  // as it was when the page was read
 };
 
 // One record, or one thing that became due, on its way through a task.

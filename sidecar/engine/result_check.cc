@@ -45,6 +45,11 @@ std::optional<ProtocolFault> CheckEffects(const EngineOptions& options, const pr
                                                      " sets timers, which the processor has not: add timers: {} under "
                                                      "spec")};
   }
+  for (const protocol::VisitOp& visit : result.visits) {
+    if (visit.visit < options.spec.visits.size()) continue;
+    return ProtocolFault{protocol::kBadFrame, StrCat("RESULT of batch ", result.seq, " names visit ", visit.visit,
+                                                     ", beyond the ", options.spec.visits.size(), " of WELCOME")};
+  }
   for (const protocol::OutputRecord& output : result.outputs) {
     if (output.output < options.spec.outputs.size()) continue;
     return ProtocolFault{protocol::kUnknownOutput, StrCat("output id ", output.output, " is beyond the ",
@@ -53,16 +58,16 @@ std::optional<ProtocolFault> CheckEffects(const EngineOptions& options, const pr
   return std::nullopt;
 }
 
-// Windows and timers belong to a record's time, and hooks have none.
+// Windows, timers and visits belong to a record's time, and hooks have none.
 std::optional<ProtocolFault> CheckHookEffects(const EngineOptions& options, const protocol::Result& result) {
   if (auto fault = CheckEffects(options, result)) return fault;
   const bool windows = std::any_of(result.ops.begin(), result.ops.end(), [&](const auto& of_store) {
     return !of_store.second.empty() && options.spec.stores[of_store.first].type != spec::StoreType::kKeyValue;
   });
-  if (!windows && result.timers.empty()) return std::nullopt;
-  return ProtocolFault{protocol::kBadFrame,
-                       StrCat("RESULT of hook ", result.seq, " ", windows ? "writes to windows" : "sets timers",
-                              ", which only the handling of a record can")};
+  if (!windows && result.timers.empty() && result.visits.empty()) return std::nullopt;
+  const char* does = windows ? "writes to windows" : result.timers.empty() ? "starts or stops visits" : "sets timers";
+  return ProtocolFault{protocol::kBadFrame, StrCat("RESULT of hook ", result.seq, " ", does,
+                                                   ", which only the handling of a record can")};
 }
 
 }  // namespace
@@ -78,7 +83,8 @@ std::optional<ProtocolFault> CheckFrame(const EngineOptions& options, const Batc
   }
   const bool writes =
       std::any_of(result.ops.begin(), result.ops.end(), [](const auto& of_store) { return !of_store.second.empty(); });
-  if (result.done == 0 && (writes || !result.outputs.empty() || !result.timers.empty())) {
+  const bool effects = writes || !result.outputs.empty() || !result.timers.empty() || !result.visits.empty();
+  if (result.done == 0 && effects) {
     return ProtocolFault{protocol::kBadFrame,
                          StrCat("RESULT of batch ", result.seq,
                                 " has effects of no item: they must be dropped with the item that failed")};

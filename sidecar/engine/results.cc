@@ -210,7 +210,8 @@ void EngineImpl::ReturnItems(Task& task, Batch& batch, size_t from) {
   const bool sends = task.leaving == Task::Leaving::kNo && task.phase == Task::Phase::kRunning;
   if (from >= batch.items.size() || (!sends && !at_most_once_)) return;
   DropPrepared(task);
-  // What is due is looked for again.
+  // What is due is looked for again, and what was found behind it: rows of a visit come in order.
+  if (batch.items[from].due != nullptr) task.time->due.clear();
   while (from < batch.items.size() && batch.items[from].due != nullptr) ++from;
   task.queue.PutBack({std::make_move_iterator(batch.items.begin() + static_cast<ptrdiff_t>(from)),
                       std::make_move_iterator(batch.items.end())});

@@ -54,7 +54,8 @@ struct TaskTime {
   std::array<Bytes, kDueFeeds> first;  // empty: not known
   bool looking = false;                // a read of due rows is under way
   uint64_t look = 0;                   // its number: answers of earlier ones do not count
-  std::deque<Item> due;                // found, to be sent before any record
+  std::deque<Item> due;                // found, to be sent before any record; all of one feed, or of one visit
+  bool visits = true;                  // one may be under way: look
   // As TaskInput::trace_until and single_until.
   bool trace = false, single = false;
 
@@ -79,6 +80,7 @@ struct TaskTime {
     floor.fill(kNoTime);
     first.fill(Bytes());
     looking = false;
+    visits = true;
     sweep = Sweep();  // what it deleted may have been rolled back
     ++look;
   }

@@ -34,6 +34,20 @@ absl::Status CheckInputs(const spec::StreamProcessorSpec& spec, const std::vecto
   return absl::OkStatus();
 }
 
+bool Names(const std::vector<std::string>& capabilities, std::string_view capability) {
+  return std::find(capabilities.begin(), capabilities.end(), capability) != capabilities.end();
+}
+
+// A row of a visit is an item that older workers do not know.
+absl::Status CheckVisits(const spec::StreamProcessorSpec& spec, const protocol::Hello& hello) {
+  if (spec.visits.empty() || Names(hello.capabilities, protocol::kVisitsCapability)) return absl::OkStatus();
+  std::vector<std::string> names;
+  for (const spec::VisitSpec& visit : spec.visits) names.push_back(visit.name);
+  return absl::InvalidArgumentError(StrCat("processor ", spec.name, " has visits (", Listed(names),
+                                           ") and the worker has no handler for them: add one for each, or take "
+                                           "spec.visits out; an SDK that cannot does not know visits yet"));
+}
+
 int64_t MillisOf(absl::Duration duration) { return absl::ToInt64Milliseconds(duration); }
 
 int64_t At(const std::vector<int64_t>& values, size_t index) {
@@ -51,6 +65,7 @@ absl::StatusOr<protocol::Welcome> WelcomeFor(const EngineOptions& options, const
     absl::Status fits = CheckInputs(spec, *hello.inputs);
     if (!fits.ok()) return fits;
   }
+  if (absl::Status fits = CheckVisits(spec, hello); !fits.ok()) return fits;
   protocol::Welcome welcome;
   welcome.processor = spec.name;
   for (const spec::InputSpec& input : spec.inputs) welcome.inputs.push_back({input.name, input.topic});
@@ -75,13 +90,15 @@ absl::StatusOr<protocol::Welcome> WelcomeFor(const EngineOptions& options, const
       info.session = {MillisOf(store.session->gap), MillisOf(store.session->grace), MillisOf(store.session->retention)};
   }
   welcome.timers = spec.timers;
+  for (const spec::VisitSpec& visit : spec.visits)
+    welcome.visits.push_back({visit.name, static_cast<uint32_t>(visit.store)});
   for (const spec::TableSpec& join : spec.joins) welcome.joins.push_back({join.name, join.topic});
   for (const spec::TableSpec& lookup : spec.lookups) welcome.lookups.push_back({lookup.name, lookup.topic});
   for (const std::string_view capability :
        {protocol::kBeginCapability, protocol::kFinalizeCapability, protocol::kCommittedCapability}) {
-    if (std::find(hello.capabilities.begin(), hello.capabilities.end(), capability) != hello.capabilities.end())
-      welcome.capabilities.emplace_back(capability);
+    if (Names(hello.capabilities, capability)) welcome.capabilities.emplace_back(capability);
   }
+  if (!spec.visits.empty()) welcome.capabilities.emplace_back(protocol::kVisitsCapability);
   welcome.deadline_ms = absl::ToInt64Milliseconds(spec.batch.deadline);
   welcome.min_timestamp_ms = options.min_timestamp_ms;
   welcome.max_timestamp_ms = options.max_timestamp_ms;

@@ -26,6 +26,7 @@ void EngineImpl::PlanTime(Task& /*task*/, Batch& batch) {
   BatchTime::OfItem& of = time.items.emplace_back();
   if (item.due != nullptr) {
     of.time = time.clock.time();
+    if (!HasKey(batch, index)) return;  // the end of a visit
     if (expiry_.any()) batch.keys[batch.item_key[index]].timestamp_ms = WriteTime(item, of.time);
     if (item.due->what == DueItem::What::kClosing) {
       IndexRow(spec_.stores[item.due->store], item.due->store, batch.item_key[index], item.due->bounds, &batch);
@@ -213,9 +214,16 @@ void EngineImpl::SettleTime(Task& task, Batch& batch, const protocol::Result& re
   StageClock(task);
   if (has_sessions_) StageSessions(task, batch, done);
   for (size_t i = 0; i < done; ++i) {
-    if (batch.items[i].due != nullptr) SettleDue(task, batch.items[i]);
+    if (batch.items[i].due == nullptr) break;  // they lead
+    const bool last = i + 1 == done || batch.items[i + 1].due == nullptr;
+    if (batch.items[i].due->what == DueItem::What::kVisit && !last) {
+      PassVisited(task, batch.items[i]);
+    } else {
+      SettleDue(task, batch.items[i]);
+    }
   }
   StageTimers(task, batch, result.timers);
+  StageVisits(task, result.visits, batch.items[done - 1].record.timestamp_ms);
   StageEnds(task, batch, result.ops, before);
   if (due) task.time->trace = task.time->single = false;
   task.time->due.clear();  // found before this batch changed timers; looked for again

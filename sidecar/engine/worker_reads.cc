@@ -187,6 +187,14 @@ void EngineImpl::On(RangeScanned event) {
     OnSweepRead(*task, *sweep, std::move(event));
     return task->overlays.ReleasePin(sweep->pin);
   }
+  if (const auto* visits = std::get_if<VisitsRead>(&read->purpose)) {
+    OnVisitsRead(*task, *visits, std::move(event));
+    return task->overlays.ReleasePin(visits->pin);
+  }
+  if (const auto* visited = std::get_if<VisitedRead>(&read->purpose)) {
+    OnVisitedRead(*task, *visited, std::move(event));
+    return task->overlays.ReleasePin(visited->pin);
+  }
   if (const auto* sessions = std::get_if<SessionsRead>(&read->purpose))
     return OnSessionsRead(*task, *sessions, std::move(event));
   const auto& query = std::get<RangeQueryRead>(read->purpose);
