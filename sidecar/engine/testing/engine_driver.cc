@@ -123,6 +123,9 @@ std::optional<SentBatch> EngineDriver::Batch() {
   for (const protocol::RecordItem& item : batch.items) {
     sent.offsets.push_back(item.offset.value());
     sent.attempts.push_back(static_cast<int>(item.attempt));
+    if (item.type != protocol::RecordItem::Type::kVisit) continue;
+    sent.visited.push_back(StrCat(item.key_index < 0 ? "end" : sent.keys.at(static_cast<size_t>(item.key_index)), "@",
+                                  item.timestamp_ms, item.value ? StrCat("=", *item.value) : ""));
   }
   for (const auto& state : batch.state) {
     auto& values = sent.state.emplace_back();
@@ -171,6 +174,7 @@ void EngineDriver::Result(const SentBatch& batch, const Reply& reply) {
     output.timestamp_ms = emit.timestamp_ms;
     result.outputs.push_back(std::move(output));
   }
+  result.visits = reply.visits;
   Say(batch.worker, protocol::EncodeFrame(result));
 }
 

@@ -23,6 +23,7 @@ struct SentBatch {
   std::vector<std::string> keys;
   std::vector<int64_t> offsets;
   std::vector<int> attempts;
+  std::vector<std::string> visited;  // rows of visits: "KEY@TIME=DATA", the end of one: "end@TIME=DATA"
   std::vector<std::vector<std::string>>
       state;  // per prefetched store, per key: the value, "-" absent, "?" not prefetched
 };
@@ -43,6 +44,7 @@ struct Reply {
   std::vector<Op> ops = {};
   std::vector<Emit> outputs = {};
   std::optional<protocol::Failure> failure = std::nullopt;
+  std::vector<protocol::VisitOp> visits = {};
 };
 
 // Drives an engine one event at a time and lets a test look for the actions it expects. What is not looked for stays in
