@@ -22,9 +22,10 @@ from .record import Record
 from .state import AsyncStore, AsyncTable, Store, Table
 from .timing import AsyncSession, AsyncWindow, Session, Timer, Timers, Window
 from .version import VERSION as __version__
+from .visiting import AsyncVisited, VisitEnd, Visited, Visits
 
 __all__ = [
-    "App", "AsyncContext", "AsyncSession", "AsyncStore", "AsyncTable", "AsyncWindow", "BYTES", "Codec", "ConfigError", "Context",
+    "App", "AsyncContext", "AsyncSession", "AsyncStore", "AsyncTable", "AsyncVisited", "AsyncWindow", "BYTES", "Codec", "ConfigError", "Context",
     "DecodeError", "INT", "JSON", "MillstreamError", "NoKeyError", "NoSidecarError", "OutputError", "Record", "RejectRecord",
-    "STR", "Session", "StateDecodeError", "Store", "Table", "Timer", "Timers", "UndeclaredError", "Window", "__version__",
+    "STR", "Session", "StateDecodeError", "Store", "Table", "Timer", "Timers", "UndeclaredError", "VisitEnd", "Visited", "Visits", "Window", "__version__",
 ]

@@ -121,6 +121,18 @@ class App:
         """
         return self._on_due("on_close", self._declared.closings, store, None)
 
+    def on_visit(self, name: str) -> Callable[[F], F]:
+        """Makes a function ``(ctx, row)``, plain or async, the handler of the rows of a visit (``ctx.visits.start``).
+
+        It is called for every row of the visit's store in this task, in the order of the key bytes, once in committed
+        effect; ``row.value`` is the row as it is then. Records are handled in between.
+        """
+        return self._on_due("on_visit", self._declared.visits, name, None)
+
+    def on_visit_end(self, name: str) -> Callable[[F], F]:
+        """Makes a function ``(ctx, end)``, plain or async, called when a visit has come to the end of the task's rows."""
+        return self._on_due("on_visit_end", self._declared.visit_ends, name, None)
+
     def _on_due(self, what: str, handlers: "dict[str, DueHandler]", name: str, key: Optional[CodecLike]) -> Callable[[F], F]:
         if callable(name):
             raise TypeError(f'@app.{what} needs a name: @app.{what}("...")')

@@ -18,7 +18,7 @@ from .batch import VOID, Batch, undo
 from .context import AsyncContext, BaseContext, Context
 from .errors import BatchVoided
 from .failures import failure_of
-from .messages import ITEM_RECORD, ITEM_TIMER
+from .messages import ITEM_RECORD, ITEM_TIMER, ITEM_VISIT
 from .record import Record
 
 # A coroutine that ignores its cancellation for longer is left behind; nothing it does counts.
@@ -140,7 +140,6 @@ class AsyncRun:
         if item[0] == ITEM_RECORD:
             ctx.record = Record(item, ctx._key, batch.task, port)
         else:
-            assert ctx._key is not None
             ctx.record = batch.due(ctx, item, ctx._key)
         self._contexts[index] = ctx
         self._state[index] = _RUNNING
@@ -153,6 +152,8 @@ class AsyncRun:
         try:
             item = self._batch.items[index]
             if item[0] == ITEM_TIMER and self._batch.passed_over(item, ctx._key):
+                pass
+            elif item[0] == ITEM_VISIT and item[4] is not None and not await self._there(port, ctx.record):
                 pass
             elif port.is_async:
                 await port.function(ctx, ctx.record)
@@ -183,6 +184,12 @@ class AsyncRun:
         else:
             self._fatal = error
         self._changed.set()
+
+    @staticmethod
+    async def _there(port: Any, row: Any) -> bool:
+        """Whether a row that is visited still exists."""
+        there: bool = await row._there() if port.is_async else row._there()
+        return there
 
     def _voided(self) -> bool:
         current = asyncio.current_task()
@@ -225,6 +232,7 @@ class AsyncRun:
             ctx._log = _Dead()
             ctx._outputs = _Dead()
             ctx._timers = _Dead()
+            ctx._visits = _Dead()
             self._batch.timer_logs[later] = []
             self._contexts[later] = None
             self._state[later] = _PENDING
@@ -264,10 +272,12 @@ class AsyncRun:
         self._fence = fence
 
     def _send(self) -> None:
-        """All items before `_failed` are done and none after it counts; cut where the RESULT would not fit."""
+        """All items before `_failed` are done and none after it counts; cut where the RESULT would not fit, and behind an item
+        that started or stopped a visit: it counts from there on."""
         done, staged = 0, 0
         outputs: List[Any] = []
         timers: List[Any] = []
+        visits: List[Any] = []
         for counted in self._contexts[: self._failed]:
             assert counted is not None
             staged += counted._staged
@@ -275,11 +285,14 @@ class AsyncRun:
                 break
             outputs.extend(counted._outputs)
             timers.extend(counted._timers)
+            visits.extend(counted._visits)
             done += 1
+            if visits:
+                break
         for index in range(self._failed - 1, done - 1, -1):
             undo(self._batch.logs[index])
         failure = None
         if self._error is not None and done == self._failed:
             failure = failure_of(self._error)
             self._batch.error = self._error
-        self._batch.send_result(done, failure, outputs, timers)
+        self._batch.send_result(done, failure, outputs, timers, visits)

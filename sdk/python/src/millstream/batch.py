@@ -12,12 +12,13 @@ from .context import Context
 from .errors import BatchVoided, MillstreamError, OutputError, ProtocolError
 from .failures import failure_of
 from .messages import (
-    DEFAULT_FRAME_CAP, FLAG_TRACE, ITEM_CLOSING, ITEM_RECORD, ITEM_TIMER, NOT_PREFETCHED, as_bytes, result_frame,
+    DEFAULT_FRAME_CAP, FLAG_TRACE, ITEM_CLOSING, ITEM_RECORD, ITEM_TIMER, ITEM_VISIT, NOT_PREFETCHED, as_bytes, result_frame,
 )
 from .record import Record
 from .schema import Schema, StorePort
 from .state import MISSING, StateCells
 from .timing import Timer, row_of
+from .visiting import VisitEnd
 
 # Signals to a running batch, set by other threads, looked at between items.
 RUN: Final = 0
@@ -121,8 +122,8 @@ class Batch:
                 raise ProtocolError(f"batch {self.seq} has a record whose value is no bytes: {item[5]!r:.40}")
 
     def _due_item(self, item: List[Any]) -> List[Any]:
-        """A timer or a closing, shaped as records are: [kind, port, name or store, time, key index, clock or bounds, value,
-        attempt]."""
+        """A timer, a closing or a row of a visit, shaped as records are: [kind, port, name, store or visit, time, key index, clock,
+        bounds or data, value, attempt]."""
         kind = item[0]
         if kind == ITEM_TIMER and len(item) >= 6:
             _, key, clock, name, time, attempt = item[:6]
@@ -140,14 +141,28 @@ class Batch:
                 raise ProtocolError(f"batch {self.seq} closes a window from {start!r} to {end!r}")
             port = self.schema.closing_port(stores[store])
             shaped = [kind, port.id, store, end - 1, key, (start, end), value, attempt]
+        elif kind == ITEM_VISIT and len(item) >= 6:
+            _, visit, key, time, data, attempt = item[:6]
+            visits = self.schema.visits
+            if type(visit) is not int or not 0 <= visit < len(visits):
+                raise ProtocolError(f"batch {self.seq} has a row of visit {visit!r}, there are {len(visits)}")
+            if type(time) is not int or type(data) not in _BYTES_OR_NONE:
+                raise ProtocolError(f"batch {self.seq} has a row of a visit started at {time!r} with data {data!r:.40}")
+            if key is None:
+                return [kind, visits[visit].end.id, visit, time, None, data, None, attempt]
+            shaped = [kind, visits[visit].rows.id, visit, time, key, data, None, attempt]
         else:
             raise ProtocolError(f"batch {self.seq} has an item of kind {kind!r}, which is not supported yet")
         if type(key) is not int or not 0 <= key < len(self.keys):
             raise ProtocolError(f"batch {self.seq} names key {key!r}, it has {len(self.keys)}")
         return shaped
 
-    def due(self, ctx: Any, item: List[Any], key: bytes) -> Any:
-        """What the handler of a timer or a closing gets."""
+    def due(self, ctx: Any, item: List[Any], key: Optional[bytes]) -> Any:
+        """What the handler of a timer, a closing or a visit gets."""
+        if item[0] == ITEM_VISIT:
+            visit = self.schema.visits[item[2]]
+            return VisitEnd(item, visit) if key is None else ctx._visited(item, key, visit)
+        assert key is not None
         port = self.schema.ports[item[1]]
         if item[0] == ITEM_TIMER:
             return Timer(item, key, self.task, port)
@@ -262,10 +277,10 @@ class Batch:
 
     def send_result(
         self, done: int, failure: Optional[Dict[str, Any]], outputs: List[Tuple[Any, ...]],
-        timers: Optional[List[Tuple[Any, ...]]] = None,
+        timers: Optional[List[Tuple[Any, ...]]] = None, visits: Optional[List[Tuple[Any, ...]]] = None,
     ) -> None:
         ops = {cells.port.id: list(cells.writes.items()) for cells in self.cells if cells.writes}
-        self.link.result(self, result_frame(self.seq, done, failure, ops, outputs, timers))
+        self.link.result(self, result_frame(self.seq, done, failure, ops, outputs, timers, visits))
 
     def too_large(self, staged: int) -> OutputError:
         return OutputError(
@@ -301,7 +316,7 @@ def run_plain(batch: Batch) -> None:
     ctx = Context(batch)
     log, outputs = ctx._log, ctx._outputs
     batch.logs.append(log)
-    timers = ctx._timers
+    timers, visits = ctx._timers, ctx._visits
     batch.timer_logs.append(timers)
     keys, ports, task, budget = batch.keys, batch.schema.ports, batch.task, batch.result_budget
     has_sessions = batch.schema.has_sessions
@@ -324,15 +339,16 @@ def run_plain(batch: Batch) -> None:
         if item[0] == ITEM_RECORD:
             ctx.record = record = Record(item, key, task, port)
         else:
-            assert key is not None
-            if item[0] == ITEM_TIMER and batch.passed_over(item, key):
+            if item[0] == ITEM_TIMER and key is not None and batch.passed_over(item, key):
                 batch.done = index + 1
                 continue
             record = batch.due(ctx, item, key)
             ctx.record = record
         writes_before, outputs_before, staged_before, timers_before = len(log), len(outputs), ctx._staged, len(timers)
+        visits_before = len(visits)
         try:
-            port.function(ctx, record)
+            if item[0] != ITEM_VISIT or key is None or record._there():
+                port.function(ctx, record)
             if has_sessions:
                 ctx._finish()
             if ctx._staged > budget:
@@ -341,16 +357,20 @@ def run_plain(batch: Batch) -> None:
                 undo(log, writes_before)
                 del outputs[outputs_before:]
                 del timers[timers_before:]
+                del visits[visits_before:]
                 break
         except Exception as error:
             undo(log, writes_before)
             del outputs[outputs_before:]
             del timers[timers_before:]
+            del visits[visits_before:]
             ctx._sessions.clear()
             failure = failure_of(error)
             batch.error = error
             break
         batch.done = index + 1
+        if len(visits) > visits_before:
+            break  # it counts from here on: rows of this batch may not be wanted any more
     if batch.signal == VOID:
         raise BatchVoided
-    batch.send_result(batch.done, failure, outputs, timers)
+    batch.send_result(batch.done, failure, outputs, timers, visits)

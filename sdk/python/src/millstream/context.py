@@ -15,6 +15,7 @@ from .record import Record
 from .schema import OutputPort, did_you_mean, listed
 from .state import AsyncStore, AsyncTable, Writable, StateCells, Store, Table
 from .timing import AsyncSession, AsyncWindow, Session, Timers, Window
+from .visiting import AsyncVisited, Visited, Visits
 
 if TYPE_CHECKING:
     from .batch import Batch
@@ -33,10 +34,10 @@ class BaseContext:
     """What both kinds share."""
 
     __slots__ = (
-        "record", "timers", "_timers", "_time", "_batch", "_index", "_key", "_key_index", "_log", "_outputs", "_staged",
+        "record", "timers", "visits", "_timers", "_visits", "_time", "_batch", "_index", "_key", "_key_index", "_log", "_outputs", "_staged",
         "_ports", "_stores", "_tables", "_min_timestamp", "_max_timestamp",
     )
-    # What the handler was called with: a record, a timer, or a window that closes.
+    # What the handler was called with: a record, a timer, a window that closes, a row that is visited or the end of them.
     record: Any
 
     def __init__(self, batch: "Batch") -> None:
@@ -50,6 +51,8 @@ class BaseContext:
         self._outputs: List[Tuple[Any, ...]] = []
         self._timers: List[Tuple[bytes, int, str, Optional[int]]] = []
         self.timers = Timers(self)
+        self._visits: List[Tuple[int, int, Optional[bytes]]] = []
+        self.visits = Visits(self)
         self._time = 0  # default timestamp of outputs
         self._staged = 0  # bytes of what is in _log and _outputs
         self._ports = schema.outputs_by_name
@@ -272,6 +275,9 @@ class Context(BaseContext):
     def _closing(self, cells: Any, key: bytes, start: int, end: int) -> Window:
         return Window(Store(self, cells), key, start, end)
 
+    def _visited(self, item: List[Any], key: bytes, port: Any) -> Visited:
+        return Visited(self.state(port.store.name), item, key, port)
+
     def _finish(self) -> None:
         """After the handler: sessions that it did not write keep what they had."""
         for port in self._batch.schema.windowed:
@@ -349,6 +355,9 @@ class AsyncContext(BaseContext):
 
     def _closing(self, cells: Any, key: bytes, start: int, end: int) -> AsyncWindow:
         return AsyncWindow(AsyncStore(self, cells), key, start, end)
+
+    def _visited(self, item: List[Any], key: bytes, port: Any) -> AsyncVisited:
+        return AsyncVisited(self.state(port.store.name), item, key, port)
 
     async def _finish(self) -> None:
         for port in self._batch.schema.windowed:

@@ -26,6 +26,7 @@ class Names:
     lateness: Dict[str, Any] = field(default_factory=dict)  # per input
     timers: bool = False
     late_policy: str = "Drop"
+    visits: Dict[str, str] = field(default_factory=dict)  # the store of each
 
 
 def names_of(manifest: ManifestLike, processor: Optional[str] = None) -> Names:
@@ -49,6 +50,7 @@ def names_of(manifest: ManifestLike, processor: Optional[str] = None) -> Names:
         {store["name"]: store for store in spec.get("stores") or ()},
         {str(entry.get("name") or entry["topic"]): entry.get("lateness") for entry in spec.get("inputs") or ()},
         spec.get("timers") is not None, str(spec.get("latePolicy") or "Drop"),
+        {str(visit["name"]): str(visit["store"]) for visit in spec.get("visits") or ()},
     )
     if spec.get("loop") is not None:
         names.inputs["loop"] = names.outputs["loop"] = f"{names.processor}-loop"

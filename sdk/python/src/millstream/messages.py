@@ -65,6 +65,7 @@ FLAG_TRACE: Final = 1
 ITEM_RECORD: Final = 0
 ITEM_TIMER: Final = 1
 ITEM_CLOSING: Final = 2
+ITEM_VISIT: Final = 3
 NOT_PREFETCHED_EXT: Final = 1
 
 
@@ -165,8 +166,12 @@ def scan_frame(
     return frame if cursor is None else [*frame, cursor]
 
 
-def result_frame(seq: int, done: int, failure: Any, ops: Any, outputs: Any, timers: Any = None) -> List[Any]:
+def result_frame(
+    seq: int, done: int, failure: Any, ops: Any, outputs: Any, timers: Any = None, visits: Any = None
+) -> List[Any]:
     frame = [RESULT, seq, done, failure, ops, outputs]
+    if visits:
+        return [*frame, timers or [], visits]
     return [*frame, timers] if timers else frame
 
 

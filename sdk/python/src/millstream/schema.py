@@ -11,10 +11,12 @@ from typing import Any, Callable, Dict, Final, Iterable, List, Mapping, Optional
 
 from .codecs import Codec
 from .errors import ConfigError, ProtocolError, UndeclaredError
-from .messages import DEFAULT_FRAME_CAP, HELLO_FRAME_CAP, MAX_FRAME_CAP, MAX_VERSION, MIN_VERSION
+from .messages import DEFAULT_FRAME_CAP, HELLO_FRAME_CAP, MAX_FRAME_CAP, MAX_VERSION, MIN_VERSION, as_bytes
 
 # The reserved name of the input and the output of a processor's own loop.
 LOOP: Final = "loop"
+# The capability of HELLO by which a worker says that it takes rows of visits.
+VISITS: Final = "visits"
 # Where WELCOME tells no bound.
 _NO_BOUND = (1 << 63) - 1
 
@@ -41,7 +43,7 @@ class PortCodecs:
 
 @dataclass(frozen=True)
 class DueHandler:
-    """A registered function for timers of one name, or for the closing windows of one store."""
+    """A registered function for timers of one name, for the closing windows of one store, or for one visit."""
 
     function: Callable[..., Any]
     is_async: bool
@@ -101,6 +103,23 @@ class DuePort:
         self.store = store
 
 
+class VisitPort:
+    """A visit of the manifest: the store it walks, and where its rows and its end go."""
+
+    __slots__ = ("id", "name", "store", "rows", "end", "_data")
+
+    def __init__(self, id: int, name: str, store: StorePort, rows: DuePort, end: DuePort, data: Codec) -> None:
+        self.id = id
+        self.name = name
+        self.store = store
+        self.rows = rows
+        self.end = end
+        self._data = data
+
+    def decode_data(self, raw: Any) -> Any:
+        return None if raw is None else self._data.decode(as_bytes(raw))
+
+
 class OutputPort:
     __slots__ = ("id", "name", "topic", "key", "value", "encode_key", "encode_value", "max_bytes", "loop")
 
@@ -136,17 +155,23 @@ class Declarations:
         self.outputs: Dict[str, PortCodecs] = {}
         self.timers: Dict[str, DueHandler] = {}
         self.closings: Dict[str, DueHandler] = {}
+        self.visits: Dict[str, DueHandler] = {}
+        self.visit_ends: Dict[str, DueHandler] = {}
         self.hooks: Any = None  # hooks.Hooks; None: the program has none
 
     @property
     def any_async(self) -> bool:
         hooks = [] if self.hooks is None else [self.hooks.begin, self.hooks.finalize]
-        handlers: List[Any] = [*self.handlers.values(), *self.timers.values(), *self.closings.values()]
+        handlers: List[Any] = [
+            *self.handlers.values(), *self.timers.values(), *self.closings.values(), *self.visits.values(),
+            *self.visit_ends.values(),
+        ]
         return any(handler.is_async for handler in handlers) or any(inspect.iscoroutinefunction(hook) for hook in hooks)
 
     @property
     def capabilities(self) -> List[str]:
-        return [] if self.hooks is None else list(self.hooks.capabilities())
+        hooks = [] if self.hooks is None else list(self.hooks.capabilities())
+        return [*hooks, VISITS] if self.visits else hooks
 
 
 class Schema:
@@ -163,6 +188,7 @@ class Schema:
         limits: Limits,
         declared: Declarations,
         timers: bool = False,
+        visits: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self.processor = processor
         self.session = session
@@ -177,6 +203,7 @@ class Schema:
         self.lookups_by_name = {port.name: port for port in tables if port.kind == "lookup"}
         self.timers = timers
         self.default_key = declared.defaults.key
+        self.default_value = declared.defaults.value
         self.windowed = [port for port in stores if port.type != "KeyValue"]
         self.has_sessions = any(port.type == "Session" for port in stores)
         # What items go to: inputs by their id, then what becomes due.
@@ -187,6 +214,17 @@ class Schema:
         self.closing_ports: Dict[str, DuePort] = {}
         for name, handler in declared.closings.items():
             self._add_due(self.closing_ports, name, handler, self.stores_by_name[name])
+        self.visits: List[VisitPort] = []
+        for entry in visits:
+            self._add_visit(str(entry["name"]), stores[int(entry["store"])], declared)
+        self.visits_by_name = {port.name: port for port in self.visits}
+
+    def _add_visit(self, name: str, store: StorePort, declared: Declarations) -> None:
+        ends = declared.visit_ends.get(name) or DueHandler(_no_visit_end, False, store.key)
+        rows = DuePort(len(self.ports), name, declared.visits[name], store)
+        end = DuePort(len(self.ports) + 1, name, ends, store)
+        self.ports += [rows, end]
+        self.visits.append(VisitPort(len(self.visits), name, store, rows, end, self.default_value))
 
     def timer_port(self, name: str) -> DuePort:
         """Where a timer goes: one that nobody handles fails."""
@@ -236,6 +274,7 @@ class Schema:
         check_names(declared, *([entry["name"] for entry in entries] for entries in (
             welcome["inputs"], welcome["stores"], joins, lookups, welcome["outputs"])))
         check_due(declared, welcome)
+        check_visits(declared, [entry["name"] for entry in welcome.get("visits") or ()])
         inputs = [
             InputPort(id, entry["name"], entry.get("topic", entry["name"]), declared.handlers[entry["name"]])
             for id, entry in enumerate(welcome["inputs"])
@@ -261,7 +300,7 @@ class Schema:
             for at, entry in enumerate(lookups)
         ]
         return cls(str(welcome.get("processor", "")), int(welcome["session"]), inputs, outputs, stores, tables, limits,
-                   declared, bool(welcome.get("timers")))
+                   declared, bool(welcome.get("timers")), welcome.get("visits") or ())
 
 
 def refuse_unbuilt(welcome: Mapping[str, Any]) -> None:
@@ -319,6 +358,27 @@ def check_due(declared: Declarations, welcome: Mapping[str, Any]) -> None:
                 f"store {name!r} gives its windows when they close (emit: Final), and the program does not take them; add\n"
                 f'  @app.on_close("{name}")\n  def closed(ctx, window): ...'
             )
+
+
+def check_visits(declared: Declarations, visits: Sequence[str]) -> None:
+    """Raises ConfigError if handlers of visits do not fit the manifest."""
+    for what, handlers in (("on_visit", declared.visits), ("on_visit_end", declared.visit_ends)):
+        for name in handlers:
+            if name not in visits:
+                raise ConfigError(
+                    f'@app.{what}("{name}"): no such visit in the manifest; add {{name: {name}, store: ...}} to spec.visits. '
+                    f"Visits: {listed(visits)}"
+                )
+    for name in visits:
+        if name not in declared.visits:
+            raise ConfigError(
+                f"the manifest declares visit {name!r}, for which the program has no handler; add\n"
+                f'  @app.on_visit("{name}")\n  def visit(ctx, row): ...'
+            )
+
+
+def _no_visit_end(ctx: Any, end: Any) -> None:
+    """The program does not want to know."""
 
 
 def _no_timer(name: str) -> Callable[..., Any]:

@@ -119,6 +119,8 @@ class Readable:
 
     def _no_key(self) -> NoKeyError:
         record = self._ctx.record
+        if getattr(record, "offset", None) is None:  # the end of a visit
+            return NoKeyError(f"{self._port.kind} {self.name!r}: {record!r} has no key, so there is no default key for state; pass key=...")
         return NoKeyError(
             f"{self._port.kind} {self.name!r}: the record (input {record.input!r}, partition {record.task}, offset {record.offset}) "
             "has no key, so there is no default key for state; pass key=..., or send records with keys"
