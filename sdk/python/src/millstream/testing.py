@@ -13,8 +13,8 @@
         assert [o.value for o in kit.outputs("customer-totals")] == [{"spent": 3}, {"spent": 7}]
 
 The records go through the same code as in production, as frames of the worker protocol: codecs, limits, the prefix rule,
-reads of own writes, windows, sessions, timers. Event time is that of the records fed; timers of the wall clock follow
-:meth:`TestKit.advance`. What becomes due is delivered before feed() returns. What it does not imitate: retries with backoff,
+reads of own writes, windows, sessions, timers, visits. Event time is that of the records fed; timers of the wall clock follow
+:meth:`TestKit.advance`. What becomes due is delivered before feed() returns, and so are all rows of a visit that is started. What it does not imitate: retries with backoff,
 partitions (a kit is one task), `timestamps.maxAhead`, and the log itself.
 """
 
@@ -39,6 +39,8 @@ from .hooks import Hooks, run_hook, run_hook_async
 from .manifest import ManifestLike, Names, names_of
 from .schema import LOOP, OutputPort, Schema, StorePort, listed
 from .testing_time import KitTime, StoreRules, milliseconds
+from .testing_visits import KitVisits
+from .visiting import START
 
 __all__ = ["FailedRecord", "Fed", "OutputRecord", "RecordFailed", "StateView", "TestKit"]
 
@@ -129,7 +131,7 @@ class TestKit:
 
     :param app: the program's App; do not call its run() at import (guard it with ``if __name__ == "__main__"``).
     :param manifest: path of the processor.yaml (needs ``millstream[testing]``), looked for in the working folder, then beside
-        the test; or a parsed one. `processor` chooses one of several. Without it, give the names of `stores`, `outputs`, `joins` and `lookups`; inputs are those with handlers.
+        the test; or a parsed one. `processor` chooses one of several. Without it, give the names of `stores`, `outputs`, `joins` and `lookups`, and the store of each of `visits`; inputs are those with handlers.
     :param on_failure: ``"raise"`` (feed() raises RecordFailed; what came before in the batch is kept) or ``"skip"`` (the
         record goes to `failures`, the rest is handled).
     :param prefetch: False makes every read of state a question to the sidecar, as for values too large to travel along.
@@ -141,7 +143,7 @@ class TestKit:
         self, app: App, manifest: Optional[ManifestLike] = None, *, processor: Optional[str] = None,
         inputs: Optional[Sequence[str]] = None, stores: Sequence[Union[str, Mapping[str, Any]]] = (),
         outputs: Sequence[str] = (), joins: Sequence[str] = (), lookups: Sequence[str] = (), timers: bool = False,
-        task: int = 0, on_failure: str = "raise", prefetch: bool = True,
+        visits: Optional[Mapping[str, str]] = None, task: int = 0, on_failure: str = "raise", prefetch: bool = True,
     ) -> None:
         if on_failure not in ("raise", "skip"):
             raise ValueError('on_failure is "raise" or "skip"')
@@ -151,7 +153,7 @@ class TestKit:
             all_inputs = app.inputs if inputs is None else list(inputs)
             specs = {s["name"]: s for s in ({"name": s} if isinstance(s, str) else s for s in stores)}
             names = Names("test", {n: n for n in all_inputs}, {n: n for n in outputs}, list(specs),
-                          {n: n for n in joins}, {n: n for n in lookups}, specs, timers=timers)
+                          {n: n for n in joins}, {n: n for n in lookups}, specs, timers=timers, visits=dict(visits or {}))
         rules = {name: StoreRules(names.store_specs.get(name, {"name": name})) for name in names.stores}
         self.task = task
         self.now = _START  # the timestamp of records that are fed without one; see advance()
@@ -159,6 +161,7 @@ class TestKit:
         self._schema = Schema.from_welcome(_welcome(names, prefetch, rules), app._declared)
         self._time = KitTime(rules, self._schema.stores,
                              [milliseconds(names.lateness.get(port.name)) for port in self._schema.inputs], names.late_policy)
+        self._visits = KitVisits([(port.name, port.store.id) for port in self._schema.visits])
         self._codecs: Dict[str, Tuple[Codec, Codec]] = {
             port.name: (port.handler.key, port.handler.value) for port in self._schema.inputs
         }
@@ -234,6 +237,14 @@ class TestKit:
         self.now += round(seconds * 1000) + milliseconds
         self._deliver()
 
+    def visit(self, name: str, data: Any = None) -> None:
+        """Starts a visit as a handler would (``ctx.visits.start``), at `now`; it runs to its end before this returns."""
+        port = self._schema.visits_by_name.get(name)
+        if port is None:
+            raise KeyError(f"no visit {name!r}; visits: {listed(self._schema.visits_by_name)}")
+        self._visits.apply(port.id, START, None if data is None else self._schema.default_value.encode(data), self.now)
+        self._deliver()
+
     def _failed(self, input: str, offset: int, failure: Dict[str, Any], error: Optional[Exception]) -> None:
         failed = FailedRecord(
             input, offset, failure["class"], failure["error"], failure["message"], failure["retriable"], error,
@@ -243,19 +254,32 @@ class TestKit:
             raise RecordFailed(failed) from error
 
     def _deliver(self) -> None:
-        """Timers and closings that are due, until there are none. A handler may make more due."""
+        """Timers and closings that are due, and rows of visits, until there are none. A handler may make more due."""
         for _ in range(_MOST_DUE):
             self._time.sweep(self._rows)
-            due = self._time.due(self.now, self._rows)
+            due: List[Tuple[Optional[bytes], List[Any]]] = [*self._time.due(self.now, self._rows)]
+            due = due or self._visits.page(self._rows)
             if not due:
                 return
             done, failure, error = self._run_due(due)
             if failure is not None:
                 key, item = due[done]
-                name = item[2] if item[0] == messages.ITEM_TIMER else self._schema.stores[item[1]].name
-                self._time.done(key, item)  # given up, as a record would be
-                self._failed(name, -1, failure, error)
-        raise MillstreamError(f"timers make timers due without end: {_MOST_DUE} rounds")
+                self._settle(key, item)  # given up, as a record would be
+                self._failed(self._name_of(item), -1, failure, error)
+        raise MillstreamError(f"timers make timers due, or visits start visits, without end: {_MOST_DUE} rounds")
+
+    def _settle(self, key: Optional[bytes], item: List[Any]) -> None:
+        if item[0] == messages.ITEM_VISIT:
+            self._visits.done(item[1], key)
+        else:
+            assert key is not None
+            self._time.done(key, item)
+
+    def _name_of(self, item: List[Any]) -> str:
+        if item[0] == messages.ITEM_VISIT:
+            return self._schema.visits[item[1]].name
+        name: str = item[2] if item[0] == messages.ITEM_TIMER else self._schema.stores[item[1]].name
+        return name
 
     # -- out
 
@@ -272,6 +296,10 @@ class TestKit:
     def timers(self) -> List[Tuple[Any, str, int]]:
         """(key, name, time) of the pending timers."""
         return [(self._schema.default_key.decode(key), name, time) for (key, _, name), time in self._time.timers.items()]
+
+    def visits(self) -> List[str]:
+        """The visits that were started and have not ended: those that are paused."""
+        return self._visits.under_way()
 
     def windows(self, store: str) -> Dict[Tuple[Any, int, int], Any]:
         """The values of a store of windows or sessions by (key, start, end)."""
@@ -369,12 +397,16 @@ class TestKit:
                     self._time.merge(of_item, items[place][3], self._rows)
         return finished, failure, error
 
-    def _run_due(self, due: List[Tuple[bytes, List[Any]]]) -> Tuple[int, Optional[Dict[str, Any]], Optional[Exception]]:
-        keys = list(dict.fromkeys(key for key, _ in due))
+    def _run_due(
+        self, due: List[Tuple[Optional[bytes], List[Any]]]
+    ) -> Tuple[int, Optional[Dict[str, Any]], Optional[Exception]]:
+        keys = list(dict.fromkeys(key for key, _ in due if key is not None))
         rows = []
         for key, item in due:
-            place = keys.index(key)
-            if item[0] == messages.ITEM_TIMER:
+            place = None if key is None else keys.index(key)
+            if item[0] == messages.ITEM_VISIT:
+                rows.append([messages.ITEM_VISIT, item[1], place, item[2], item[3], 1])
+            elif item[0] == messages.ITEM_TIMER:
                 rows.append([messages.ITEM_TIMER, place, item[1], item[2], item[3], 1])
             else:
                 rows.append([messages.ITEM_CLOSING, item[1], place, item[2], item[3], item[4], 1])
@@ -384,7 +416,7 @@ class TestKit:
 
     def _send(
         self, keys: List[bytes], rows: List[Any], watermark: Optional[int], at: Optional[int],
-        due: Sequence[Tuple[bytes, List[Any]]] = (),
+        due: Sequence[Tuple[Optional[bytes], List[Any]]] = (),
     ) -> Tuple[int, Optional[Dict[str, Any]], Optional[Exception], Dict[int, Any]]:
         self._seq += 1
         visible = [
@@ -405,17 +437,19 @@ class TestKit:
             asyncio.run(AsyncRun(batch, concurrency=64).run())
         else:
             run_plain(batch)
-        done, failure, ops = self._take_result(link, due)
+        done, failure, ops = self._take_result(link, due, [item[3] for item in batch.items])
         return done, failure, batch.error, ops
 
     def _take_result(
-        self, link: "_KitLink", due: Sequence[Tuple[bytes, List[Any]]] = (),
+        self, link: "_KitLink", due: Sequence[Tuple[Optional[bytes], List[Any]]] = (), times: Sequence[int] = (),
     ) -> Tuple[int, Optional[Dict[str, Any]], Dict[int, Any]]:
         assert link.told is not None
         told = msgpack.unpackb(msgpack.packb(link.told), raw=False, strict_map_key=False)
         _, _, done, failure, ops, outputs = told[:6]
         for key, item in due[:done]:
-            self._time.done(key, item)
+            self._settle(key, item)
+        for visit, what, data, *_ in told[7] if len(told) > 7 else ():
+            self._visits.apply(visit, what, data, times[done - 1])
         for key, clock, name, time in told[6] if len(told) > 6 else ():
             if time is None:
                 self._time.timers.pop((key, clock, name), None)
@@ -513,6 +547,7 @@ def _welcome(names: Names, prefetch: bool, rules: Mapping[str, StoreRules]) -> D
             for name in names.stores
         ],
         "timers": names.timers,
+        "visits": [{"name": name, "store": names.stores.index(store)} for name, store in names.visits.items()],
         "joins": [{"name": name, "topic": topic} for name, topic in names.joins.items()],
         "lookups": [{"name": name, "topic": topic} for name, topic in names.lookups.items()],
         "capabilities": [],
