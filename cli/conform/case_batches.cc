@@ -50,7 +50,7 @@ absl::Status CaseRun::SendBatch(const Json& argument) {
   }
   int64_t offset = 0;
   for (const Flight& earlier : flights_) offset += static_cast<int64_t>(earlier.records.size());
-  MS_ASSIGN_OR_RETURN(flight.records, ReadRecords(records, inputs_, shapes_, &offset));
+  MS_ASSIGN_OR_RETURN(flight.records, ReadRecords(records, inputs_, visits_, shapes_, &offset));
   if (flight.seq == 0) flight.seq = next_seq_;
   flights_.push_back(std::move(flight));
   return SendFlight(flights_.back());
@@ -91,13 +91,18 @@ absl::Status CaseRun::AwaitResult(const Json& argument) {
   Append(Differences(state, awaited->state, "state", true), &lines);
   MS_ASSIGN_OR_RETURN(const Json timers, ReadExpectedTimers(argument.value("timers", Json::array())));
   Append(Differences(timers, awaited->timers, "timers", true), &lines);
+  MS_ASSIGN_OR_RETURN(const Json visits, ReadExpectedVisits(argument.value("visits", Json::array())));
+  Append(Differences(visits, awaited->visits, "visits", true), &lines);
+  if (argument.contains("results"))
+    Append(Differences(argument["results"], Json(awaited->results), "number of RESULTs", false), &lines);
   if (argument.contains("outputCount")) {
     Append(Differences(argument["outputCount"], awaited->outputs.size(), "number of outputs", false), &lines);
   } else {
     MS_ASSIGN_OR_RETURN(const Json outputs, ReadExpectedOutputs(argument.value("outputs", Json::array())));
     Append(Differences(outputs, awaited->outputs, "outputs", true), &lines);
   }
-  static const std::set<std::string> kFields = {"seq", "done", "failure", "state", "outputs", "outputCount", "timers"};
+  static const std::set<std::string> kFields = {"seq",         "done",   "failure", "state",  "outputs",
+                                                "outputCount", "timers", "visits",  "results"};
   for (const auto& [field, value] : argument.items()) {
     if (!kFields.contains(field)) lines.push_back(StrCat("result has no field ", field));
   }
@@ -130,6 +135,13 @@ absl::Status CaseRun::TakeResult(Flight& flight, const protocol::Result& result)
     flight.timers.push_back({ShowBytes(timer.key), timer.clock == protocol::TimerClock::kWallClock ? "wall" : "event",
                              ShowBytes(timer.name), timer.time_ms ? Json(*timer.time_ms) : Json()});
   }
+  for (const protocol::VisitOp& visit : result.visits) {
+    if (visit.visit >= visits_.size())
+      return Fails(StrCat("RESULT names visit ", visit.visit, ", which WELCOME does not list"));
+    static constexpr const char* kWhat[] = {"start", "stop", "pause", "resume"};
+    flight.visits.push_back({visits_[visit.visit], kWhat[static_cast<size_t>(visit.what)], ShowMaybeBytes(visit.data)});
+  }
+  ++flight.results;
   for (const protocol::OutputRecord& output : result.outputs) {
     if (output.output >= outputs_.size())
       return Fails(StrCat("RESULT names output ", output.output, ", which WELCOME does not list"));

@@ -72,6 +72,7 @@ CaseRun::CaseRun(const Case& what, const CaseOptions& options)
       welcome_(Merged(Json::parse(kStandardWelcome), what.welcome)),
       inputs_(NamesIn(welcome_["inputs"])),
       outputs_(NamesIn(welcome_["outputs"])),
+      visits_(NamesIn(welcome_.value("visits", Json::array()))),
       stores_(ReadableIn(welcome_)),
       writable_(welcome_["stores"].size()),
       shapes_(ShapesIn(welcome_)),

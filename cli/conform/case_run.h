@@ -92,7 +92,7 @@ class CaseRun {
   const Case& case_;
   const CaseOptions& options_;
   Json welcome_;
-  std::vector<std::string> inputs_, outputs_;
+  std::vector<std::string> inputs_, outputs_, visits_;
   std::vector<std::string> stores_;  // all that can be read: stores, then joins, then lookups
   size_t writable_;                  // of these: the stores
   std::vector<StoreShape> shapes_;   // of the stores, by their ids

@@ -92,6 +92,30 @@ absl::StatusOr<CaseRecord> ReadClosing(const Json& map, const std::vector<StoreS
   return closing;
 }
 
+// {visit: NAME, key?, time, data?, attempt?}
+absl::StatusOr<CaseRecord> ReadVisit(const Json& map, const std::vector<std::string>& visits) {
+  CaseRecord row;
+  row.type = protocol::RecordItem::Type::kVisit;
+  for (const auto& [field, value] : map.items()) {
+    if (field == "visit" && value.is_string()) {
+      const auto found = std::find(visits.begin(), visits.end(), value.get<std::string>());
+      if (found == visits.end()) return absl::InvalidArgumentError(StrCat("there is no visit ", value.dump()));
+      row.visit = static_cast<uint32_t>(found - visits.begin());
+    } else if (field == "key") {
+      MS_ASSIGN_OR_RETURN(row.key, ReadBytes(value));
+    } else if (field == "time" && value.is_number_integer()) {
+      row.timestamp_ms = value.get<int64_t>();
+    } else if (field == "data") {
+      MS_ASSIGN_OR_RETURN(row.value, ReadMaybeBytes(value));
+    } else if (field == "attempt" && value.is_number_unsigned()) {
+      row.attempt = value.get<uint32_t>();
+    } else {
+      return absl::InvalidArgumentError(StrCat("a row of a visit has no field ", field, ": ", value.dump()));
+    }
+  }
+  return row;
+}
+
 absl::StatusOr<CaseRecord> ReadRecord(const Json& map, const std::vector<std::string>& inputs,
                                       const std::vector<StoreShape>& shapes) {
   if (map.contains("timer")) return ReadTimer(map);
@@ -239,6 +263,7 @@ absl::StatusOr<Json> Shown(const Json& value) {
 }  // namespace
 
 absl::StatusOr<std::vector<CaseRecord>> ReadRecords(const Json& list, const std::vector<std::string>& inputs,
+                                                    const std::vector<std::string>& visits,
                                                     const std::vector<StoreShape>& shapes, int64_t* next_offset) {
   std::vector<CaseRecord> records;
   for (const Json& entry : list) {
@@ -247,6 +272,9 @@ absl::StatusOr<std::vector<CaseRecord>> ReadRecords(const Json& list, const std:
     if (entry.contains("generate")) {
       MS_ASSIGN_OR_RETURN(std::vector<CaseRecord> many, Generate(entry["generate"], inputs, shapes));
       std::move(many.begin(), many.end(), std::back_inserter(records));
+    } else if (entry.contains("visit")) {
+      MS_ASSIGN_OR_RETURN(CaseRecord row, ReadVisit(entry, visits));
+      records.push_back(std::move(row));
     } else {
       MS_ASSIGN_OR_RETURN(CaseRecord record, ReadRecord(entry, inputs, shapes));
       records.push_back(std::move(record));
@@ -275,6 +303,7 @@ std::string BatchFrame(const Flight& flight, const StoreModel& model, const std:
     item.clock = record.clock;
     item.name = record.name;
     item.store = record.store;
+    item.visit = record.visit;
     item.closing.start_ms = record.start_ms;
     item.closing.end_ms = record.end_ms;
     item.input = record.input;
@@ -346,6 +375,18 @@ absl::StatusOr<Json> ReadExpectedTimers(const Json& timers) {
       return absl::InvalidArgumentError(StrCat("a timer is [KEY, event|wall, NAME, TIME or null], not ", timer.dump()));
     Json& one = read.emplace_back(timer);
     MS_ASSIGN_OR_RETURN(one[0], Shown(timer[0]));
+  }
+  return read;
+}
+
+absl::StatusOr<Json> ReadExpectedVisits(const Json& visits) {
+  Json read = Json::array();
+  for (const Json& visit : visits) {
+    if (!visit.is_array() || visit.size() != 3)
+      return absl::InvalidArgumentError(
+          StrCat("an op on a visit is [NAME, start|stop|pause|resume, DATA or null], not ", visit.dump()));
+    Json& one = read.emplace_back(visit);
+    MS_ASSIGN_OR_RETURN(one[2], Shown(visit[2]));
   }
   return read;
 }

@@ -15,7 +15,8 @@
 
 namespace millstream::cli::conform {
 
-// A record, a timer that is due or a window that closes of a `batch` step, its names resolved.
+// A record, a timer that is due, a window that closes or a row that is visited (key absent: the end of them) of a
+// `batch` step, its names resolved.
 struct CaseRecord {
   protocol::RecordItem::Type type = protocol::RecordItem::Type::kRecord;
   uint32_t input = 0;
@@ -31,6 +32,8 @@ struct CaseRecord {
   // Of a window that closes.
   uint32_t store = 0;
   int64_t start_ms = 0, end_ms = 0;
+  // Of a visit; its data is `value`, the time of its start the timestamp.
+  uint32_t visit = 0;
 };
 
 // One batch of a case from its BATCH to its last RESULT. A worker may hand back its end unhandled: then the rest goes
@@ -50,15 +53,18 @@ struct Flight {
   std::vector<uint64_t> requests;  // rids of GET and SCAN
   // What came back.
   size_t done = 0;
-  int idle_results = 0;  // RESULTs of no item, in a row
+  int results = 0;       // RESULTs
+  int idle_results = 0;  // of no item, in a row
   Json failure;
   Json state = Json::object();  // store -> key -> last value or null
   Json outputs = Json::array();
   Json timers = Json::array();  // [key, clock, name, time or null]
+  Json visits = Json::array();  // [name, start|stop|pause|resume, data or null]
 };
 
 // The records of a `batch` step; {generate: {count, keys?, key, value}} stands for many. `next_offset` is counted on.
 absl::StatusOr<std::vector<CaseRecord>> ReadRecords(const Json& list, const std::vector<std::string>& inputs,
+                                                    const std::vector<std::string>& visits,
                                                     const std::vector<StoreShape>& shapes, int64_t* next_offset);
 
 // The BATCH frame of what is left of the flight. `prefetched`: the stores whose values travel along, by their ids.
@@ -69,9 +75,10 @@ std::string BatchFrame(const Flight& flight, const StoreModel& model, const std:
 // become one, which has an empty value if nothing was written. `done`: items of this RESULT.
 void JoinSessions(const std::vector<StoreShape>& shapes, size_t done, Flight* flight, StoreModel* model);
 
-// `state`, `outputs` and `timers` of a `result` step in the form of Flight, for comparison.
+// `state`, `outputs`, `timers` and `visits` of a `result` step in the form of Flight, for comparison.
 absl::StatusOr<Json> ReadExpectedState(const Json& state, const std::vector<StoreShape>& shapes);
 absl::StatusOr<Json> ReadExpectedTimers(const Json& timers);
+absl::StatusOr<Json> ReadExpectedVisits(const Json& visits);
 absl::StatusOr<Json> ReadExpectedOutputs(const Json& outputs);
 
 }  // namespace millstream::cli::conform

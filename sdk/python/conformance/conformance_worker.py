@@ -81,7 +81,7 @@ def effects(ctx, key, words, record):
 
 
 def time_effects(ctx, words):
-    """The same, of windows, sessions and timers."""
+    """The same, of windows, sessions, timers and visits."""
     name = words[0]
     if name == "timer":
         ctx.timers.set(words[1], int(words[2]), clock=at(words, 3, "event"), key=optional_word(words, 4))
@@ -97,11 +97,20 @@ def time_effects(ctx, words):
         ctx.window(words[1], int(words[2])).set(word(words[3]))
     elif name == "set_session":
         ctx.session(words[1]).set(word(words[2]))
+    elif name == "visit":
+        change(ctx.visits, words)
     elif name == "watermark":
         ctx.emit("out", None, None if ctx.watermark is None else b"%d" % ctx.watermark)
     else:
         return False
     return True
+
+
+def change(visits, words):
+    if words[2] == "start":
+        visits.start(words[1], optional_word(words, 3))
+    else:
+        {"stop": visits.stop, "pause": visits.pause, "resume": visits.resume}[words[2]](words[1])
 
 
 async def settled(value):
@@ -235,6 +244,22 @@ async def closed(ctx, window):
     await run_stored(ctx, window.key)
 
 
+def facts(visit):
+    return f"{visit.visit} {visit.time} {visit.attempt} ".encode() + (b"~" if visit.data is None else visit.data)
+
+
+@handler
+async def visited(ctx, row):
+    ctx.emit("out", row.key, facts(row))
+    show(ctx, row.key, await settled(row.value() if ASYNC else row.value))
+    await run_stored(ctx, row.key)
+
+
+@handler
+async def visit_ended(ctx, end):
+    ctx.emit("out", None, facts(end))
+
+
 @handler
 async def finalize(ctx):
     for text in ctx.gathered.get("texts", []):
@@ -251,6 +276,9 @@ async def finalize(ctx):
 if "timers" in NEEDS:
     app.on_timer("tick")(due)
     app.on_timer("other")(due)
+if "visits" in NEEDS:
+    app.on_visit("walk")(visited)
+    app.on_visit_end("walk")(visit_ended)
 if "closings" in NEEDS:
     app.on_close("final")(closed)
 if "sessions" in NEEDS:
