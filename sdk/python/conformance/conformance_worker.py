@@ -99,6 +99,8 @@ def time_effects(ctx, words):
         ctx.session(words[1]).set(word(words[2]))
     elif name == "visit":
         change(ctx.visits, words)
+    elif name == "visit_size":
+        ctx.visits.start(words[1], b"x" * int(words[2]))
     elif name == "watermark":
         ctx.emit("out", None, None if ctx.watermark is None else b"%d" % ctx.watermark)
     else:
