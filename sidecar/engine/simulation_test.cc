@@ -193,6 +193,42 @@ TEST_F(SimulationTest, TimedAtLeastOnce) {
   RunAll(options, 15);
 }
 
+// Walks over all rows, beside all of that.
+TEST_F(SimulationTest, VisitsCalm) {
+  WorldOptions options;
+  options.timed = options.visits = true;
+  options.faults = FaultRates::None();
+  options.bad_records = false;
+  RunAll(options, 10);
+}
+
+TEST_F(SimulationTest, VisitsExactlyOnce) {
+  WorldOptions options;
+  options.timed = options.visits = true;
+  options.members = 2;
+  options.on_failure = spec::FailureAction::kDeadLetter;
+  options.faults.commit_unknown = 0.15;
+  RunAll(options, 40);
+}
+
+TEST_F(SimulationTest, VisitsSqueezed) {
+  WorldOptions options;
+  options.timed = options.visits = true;
+  options.members = 2;
+  options.transaction_bytes = 600;
+  options.overlay_bytes = 8000;
+  options.fetched_bytes = 3000;
+  RunAll(options, 15);
+}
+
+TEST_F(SimulationTest, VisitsAtLeastOnce) {
+  WorldOptions options;
+  options.timed = options.visits = true;
+  options.members = 2;
+  options.guarantee = spec::Guarantee::kAtLeastOnce;
+  RunAll(options, 15);
+}
+
 TEST_F(SimulationTest, AtLeastOnce) {
   WorldOptions options;
   options.members = 2;

@@ -70,6 +70,7 @@ std::string ScriptedWorld::VerifyTask(TaskId task) {
   std::set<int64_t> late;
   if (options_.timed) {
     wrong = VerifyTime(task, ModelOfTime(task, &late));
+    if (wrong.empty() && options_.visits) wrong = VerifyVisits(task, ModelOfVisits(task, late));
     if (!wrong.empty()) return wrong;
   }
   Model model;
@@ -142,7 +143,7 @@ std::string ScriptedWorld::VerifyTime(TaskId task, const TimedModel& model) cons
   std::map<std::string, int> outputs;
   for (int partition = 0; partition < kWorldOutputPartitions; ++partition) {
     for (const log::Record& record : scene_.log.CommittedRecords({"out", Partition(partition)})) {
-      if (IsTimedOutput(*record.value) && record.key->ends_with(StrCat("@", task.value()))) ++outputs[*record.value];
+      if (IsTimedOutput(*record.value) && !IsVisitOutput(*record.value) && record.key->ends_with(StrCat("@", task.value()))) ++outputs[*record.value];
     }
   }
   const std::map<std::string, int> expected = model.Outputs();
@@ -180,6 +181,35 @@ std::string ScriptedWorld::VerifyTime(TaskId task, const TimedModel& model) cons
   if (pending != model.PendingTimers()) return "the pending timers are not the model's";
   if (by_time != pending.size()) return StrCat(by_time, " timers by time and ", pending.size(), " by name");
   if (ends != model.ends()) return StrCat(ends, " ends of windows instead of ", model.ends());
+  return "";
+}
+
+// By the order of the log: records that fail for good, or that are late, start nothing.
+VisitModel ScriptedWorld::ModelOfVisits(TaskId task, const std::set<int64_t>& late) const {
+  VisitModel visits;
+  Model model;
+  for (const auto& [key, input] : sources_.at({scene_.options.spec.inputs[0].topic, Partition(task.value())}).records) {
+    const bool never = input.fate == Fate::kFails || input.fate == Fate::kCrashes || input.fate == Fate::kOverLimit;
+    if (never || late.contains(input.id)) continue;
+    model.Apply(key, input);
+    visits.Handled(key, input.id, model.stores()[kTotals]);
+  }
+  return visits;
+}
+
+std::string ScriptedWorld::VerifyVisits(TaskId task, const VisitModel& model) const {
+  std::map<std::string, int> came;
+  for (int partition = 0; partition < kWorldOutputPartitions; ++partition) {
+    for (const log::Record& record : scene_.log.CommittedRecords({"out", Partition(partition)})) {
+      if (IsVisitOutput(*record.value) && record.key->ends_with(StrCat("@", task.value()))) ++came[*record.value];
+    }
+  }
+  std::string wrong = model.Check(came, options_.guarantee != spec::Guarantee::kAtLeastOnce);
+  if (!wrong.empty()) return wrong;
+  for (const auto& [row, value] : Replay(task, scene_.options.spec.ManifestStores())) {
+    const auto [from, to] = VisitRange();
+    if (row >= from && row < to) return "a visit that has ended is still there";
+  }
   return "";
 }
 

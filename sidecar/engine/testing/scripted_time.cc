@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/strings.h"
+#include "sidecar/engine/testing/scripted_visits.h"
 #include "sidecar/engine/windows.h"
 
 namespace millstream::engine::testing {
@@ -84,7 +85,9 @@ std::string ClosingOutput(std::string_view key, int64_t start, std::string_view 
 std::string TimerOutput(std::string_view key, std::string_view name, int64_t time) {
   return StrCat("t|", key, "|", name, "|", time);
 }
-bool IsTimedOutput(std::string_view output) { return output.starts_with("c|") || output.starts_with("t|"); }
+bool IsTimedOutput(std::string_view output) {
+  return output.starts_with("c|") || output.starts_with("t|") || IsVisitOutput(output);
+}
 
 std::vector<SetTimer> TimersOf(int64_t id, const std::string& key) {
   const int64_t place = id % kIds;

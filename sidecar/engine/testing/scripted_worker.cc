@@ -5,6 +5,7 @@
 
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "sidecar/engine/testing/scripted_visits.h"
 #include "sidecar/engine/windows.h"
 #include "sidecar/protocol/codec.h"
 #include "sidecar/protocol/frame.h"
@@ -116,6 +117,11 @@ void ScriptedWorker::Accept(const protocol::SidecarMessage& message, std::vector
       }
       Item& due = batch.items.emplace_back();
       due.key = key;
+      if (item.type == protocol::RecordItem::Type::kVisit) {
+        due.due = key ? VisitedOutput(item.value.value(), *key) : VisitEndOutput(item.value.value());
+        if (!key) due.key = StrCat("end@", sent->task.value());
+        continue;
+      }
       due.due = item.type == protocol::RecordItem::Type::kTimer
                     ? TimerOutput(*key, item.name, item.timestamp_ms)
                     : ClosingOutput(*key, item.closing.start_ms, item.closing.value.value);
@@ -136,6 +142,12 @@ void ScriptedWorker::Accept(const protocol::SidecarMessage& message, std::vector
         if (value.what == protocol::StateValue::What::kValue) known.emplace(value.value);
         batch.known[{state.store, std::string(sent->keys[i])}] = std::move(known);
       }
+    }
+    // Rows that are visited lead: nothing in the batch has changed them.
+    for (const protocol::RecordItem& item : sent->items) {
+      if (item.type != protocol::RecordItem::Type::kVisit || item.key_index < 0) continue;
+      const auto row = batch.known.find({kTotals, std::string(sent->keys.at(static_cast<size_t>(item.key_index)))});
+      MS_CHECK(row == batch.known.end() || row->second.has_value());
     }
     MS_CHECK(batches_.emplace(batch.seq, std::move(batch)).second);
     MS_CHECK(static_cast<int>(batches_.size()) <= parallel_);
@@ -287,7 +299,7 @@ void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
     batch.extended = false;
     batch.rows.clear();
     batch.scan_from.reset();
-    if (batch.next < batch.items.size() && !Chance(stop_early)) return;
+    if (batch.next < batch.items.size() && batch.visits.empty() && !Chance(stop_early)) return;
   }
   std::optional<protocol::Failure> failure;
   if (fails) failure = protocol::Failure{"Handler", "Scripted", StrCat("record ", item.input.id), true};
@@ -316,6 +328,7 @@ void ScriptedWorker::HandleTime(Batch& batch, const Item& item, const RecentRead
   batch.known[{kRecent, *item.key}] = value;
   batch.writes.push_back({kRecent, *item.key, value});
   for (SetTimer& timer : TimersOf(item.input.id, *item.key)) batch.timers.push_back(std::move(timer));
+  if (!timed->visits.empty() && StartsVisit(item.input.id)) batch.visits.push_back(StrCat(item.input.id));
 }
 
 void ScriptedWorker::Finalize(const protocol::FinalizeTransaction& finalize, std::vector<Event>* events) {
@@ -350,6 +363,8 @@ void ScriptedWorker::SendResult(const Batch& batch, std::optional<protocol::Fail
                              timer.wall ? protocol::TimerClock::kWallClock : protocol::TimerClock::kEventTime,
                              timer.name, timer.time});
   }
+  for (const std::string& data : batch.visits)
+    result.visits.push_back({0, protocol::VisitOp::What::kStart, protocol::MaybeView(data)});
   if (gathers) {
     std::vector<Output>& gathered = gathered_[batch.task];
     gathered.insert(gathered.end(), batch.outputs.begin(), batch.outputs.end());

@@ -52,7 +52,7 @@ class ScriptedWorker {
     Input input;
     uint32_t attempt = 1;
     std::vector<protocol::ItemWindow> windows;
-    std::string due;  // what comes out of a timer or a closing; empty: a record
+    std::string due;  // what comes out of a timer, a closing or a visit; empty: a record
   };
   struct Output {
     uint32_t output = 0;
@@ -76,6 +76,7 @@ class ScriptedWorker {
     size_t told = 0;            // writes that a GET or SCAN has carried already
     std::vector<Output> outputs;
     std::vector<SetTimer> timers;
+    std::vector<std::string> visits;  // started, with this data
   };
 
   void HandleFrame(const std::string& frame, std::vector<Event>* events);

@@ -29,6 +29,10 @@ EngineOptions WorldEngineOptions(const WorldOptions& options) {
   spec.stores.push_back({.name = "index", .backend = {}, .changelog = {true, "g-index-changelog", {}}});
   if (options.timed) AddTimedStores(&spec);
   if (options.timed) out.ttl_steps = kRecentSteps;
+  if (options.visits) {
+    MS_CHECK(options.timed);  // the internal store
+    spec.visits.push_back({"walk", kTotals});
+  }
   spec.outputs.push_back({.name = "out", .topic = "out", .create = std::nullopt, .partitioner = {}});
   if (options.merge_by_time) spec.merge_by = spec::MergeBy::kTimestamp;
   for (spec::InputSpec& input : spec.inputs) input.idle_after = absl::Milliseconds(200);
@@ -269,6 +273,7 @@ bool ScriptedWorld::TimeIsUp() {
   for (int task = 0; task < options_.partitions; ++task) {
     std::set<int64_t> late;
     if (!VerifyTime(TaskId(task), ModelOfTime(TaskId(task), &late)).empty()) return false;
+    if (options_.visits && !VerifyVisits(TaskId(task), ModelOfVisits(TaskId(task), late)).empty()) return false;
   }
   return time_is_up_ = true;
 }

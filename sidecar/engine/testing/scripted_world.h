@@ -12,6 +12,7 @@
 
 #include "sidecar/engine/testing/scripted_member.h"
 #include "sidecar/engine/testing/scripted_time.h"
+#include "sidecar/engine/testing/scripted_visits.h"
 
 namespace millstream::engine::testing {
 
@@ -31,6 +32,7 @@ struct WorldOptions {
   int records = 150;    // over all partitions
   int keys = 5;
   bool timed = false;       // windows, sessions and timers; with one input
+  bool visits = false;      // walks over "totals"; with `timed`
   bool bad_records = true;  // records that fail, crash, exceed limits; not with kStop, which they would end
   FaultRates faults;
   EngineOptions::Mutation mutation = EngineOptions::Mutation::kNone;
@@ -86,6 +88,8 @@ class ScriptedWorld {
   std::string VerifyTask(TaskId task);
   TimedModel ModelOfTime(TaskId task, std::set<int64_t>* late) const;
   std::string VerifyTime(TaskId task, const TimedModel& model) const;
+  VisitModel ModelOfVisits(TaskId task, const std::set<int64_t>& late) const;
+  std::string VerifyVisits(TaskId task, const VisitModel& model) const;
   std::map<Bytes, Bytes> Replay(TaskId task, size_t store) const;
   Model::Stores Restored(TaskId task, const ScriptedDisk::Contents& disk) const;
   std::string VerifyLoop();
