@@ -1,10 +1,10 @@
 #include "cli/access/changelog_state.h"
 
-#include <map>
+#include <limits>
 #include <utility>
 
 #include "cli/access/state_rows.h"
-#include "cli/tools/read_range.h"
+#include "cli/access/topic_table.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "sidecar/host/offline_state.h"
@@ -12,40 +12,43 @@
 namespace millstream::cli {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 30;
-
 class ChangelogState : public ProcessorBackend {
  public:
   ChangelogState(log::Log* log, std::optional<spec::StreamProcessorSpec> processor)
       : log_(log), processor_(std::move(processor)) {}
 
   absl::StatusOr<std::vector<StateRow>> GetState(const StateQuery& query) override {
-    MS_ASSIGN_OR_RETURN(const Changelog changelog, Find(query));
-    const int32_t task = host::TaskOfKey(*processor_, changelog.tasks, query.key).value();
-    if (changelog.windowed != nullptr) return GetWindows(changelog, task, query);
+    MS_ASSIGN_OR_RETURN(const Source source, Find(query));
+    const int32_t task = host::TaskOfKey(*processor_, source.partitions, query.key).value();
+    if (source.windowed != nullptr) return GetWindows(source, task, query);
     MaybeBytes value;
-    MS_RETURN_IF_ERROR(Read(changelog, task, [&](log::Record record) {
-      if (record.key == query.key) value = std::move(record.value);
-      return absl::OkStatus();
-    }));
+    // Where a key of a lookup is, only who writes its topic knows.
+    for (int32_t partition = 0; partition < source.partitions; ++partition) {
+      if (!source.lookup && partition != task) continue;
+      MS_RETURN_IF_ERROR(ReadKeyed(log_, {source.topic, Partition(partition)}, [&](log::Record record) {
+        if (record.key == query.key) value = std::move(record.value);
+        return absl::OkStatus();
+      }));
+    }
     if (!value.has_value()) return absl::NotFoundError(StrCat("no such key in store ", query.store));
     return std::vector<StateRow>{{.task = task, .key = query.key, .value = *std::move(value), .window = {}}};
   }
 
   absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) override {
-    MS_ASSIGN_OR_RETURN(const Changelog changelog, Find(query));
+    MS_ASSIGN_OR_RETURN(const Source source, Find(query));
     std::vector<StateRow> rows;
-    for (int32_t task = 0; task < changelog.tasks && rows.size() < query.limit; ++task) {
-      MS_ASSIGN_OR_RETURN(Compacted state, ReadCompacted(changelog, task, query));
-      const auto take = [&](auto& row) {
-        if (rows.size() < query.limit)
-          rows.push_back(RowOf(changelog.windowed, task, row.first, std::move(row.second)));
-      };
-      if (query.reverse) {
-        for (auto row = state.rbegin(); row != state.rend(); ++row) take(*row);
-      } else {
-        for (auto& row : state) take(row);
-      }
+    if (source.lookup) {  // the same in every task
+      TopicTable table(query.store, query);
+      for (int32_t partition = 0; partition < source.partitions; ++partition)
+        MS_RETURN_IF_ERROR(table.Add(log_, {source.topic, Partition(partition)}));
+      table.Take(nullptr, 0, &rows);
+      return rows;
+    }
+    for (int32_t task = 0; task < source.partitions && rows.size() < query.limit; ++task) {
+      const std::string whose = StrCat("task ", task, " of store ", query.store);
+      TopicTable table(whose, query);
+      MS_RETURN_IF_ERROR(table.Add(log_, {source.topic, Partition(task)}));
+      table.Take(source.windowed, task, &rows);
     }
     return rows;
   }
@@ -56,11 +59,12 @@ class ChangelogState : public ProcessorBackend {
   }
 
  private:
-  using Compacted = std::map<Bytes, Bytes>;
-  struct Changelog {
+  // The topic that holds a store, a join or a lookup.
+  struct Source {
     std::string topic;
-    int tasks = 0;
+    int partitions = 0;
     const spec::StoreSpec* windowed = nullptr;  // the store, if it has windows or sessions
+    bool lookup = false;
   };
 
   static absl::Status AskThere() {
@@ -68,70 +72,55 @@ class ChangelogState : public ProcessorBackend {
         "tasks are known to the process that runs them: ask it (GET /v1/tasks), or use `millstream lag`");
   }
 
-  absl::StatusOr<Changelog> Find(const StateQuery& query) const {
+  absl::StatusOr<Source> Find(const StateQuery& query) const {
     if (!processor_.has_value())
       return absl::InvalidArgumentError("which processor? Give its manifest with --manifest FILE");
-    const spec::StoreSpec* store = processor_->FindStore(query.store);
-    if (store == nullptr) {
-      std::string names;
-      for (const spec::StoreSpec& other : processor_->stores) StrAppend(&names, names.empty() ? "" : ", ", other.name);
-      return absl::NotFoundError(StrCat("no store ", query.store, "; there are: ", names.empty() ? "none" : names));
+    std::string names;
+    for (const spec::StoreSpec& store : processor_->stores) {
+      if (store.name == query.store) return FindChangelog(store);
+      StrAppend(&names, names.empty() ? "" : ", ", store.name);
     }
-    if (!store->changelog.enabled) {
+    for (const auto* tables : {&processor_->joins, &processor_->lookups}) {
+      for (const spec::TableSpec& table : *tables) {
+        if (table.name == query.store) return FindTable(table, tables == &processor_->lookups);
+        StrAppend(&names, names.empty() ? "" : ", ", table.name);
+      }
+    }
+    return absl::NotFoundError(StrCat("no store ", query.store, "; there are: ", names.empty() ? "none" : names));
+  }
+
+  absl::StatusOr<Source> FindChangelog(const spec::StoreSpec& store) const {
+    if (!store.changelog.enabled) {
       return absl::FailedPreconditionError(
-          StrCat("store ", query.store, " has no changelog: its state is only where the processor runs"));
+          StrCat("store ", store.name, " has no changelog: its state is only where the processor runs"));
     }
-    const absl::StatusOr<log::TopicInfo> info = log_->admin().DescribeTopic(store->changelog.topic);
+    const absl::StatusOr<log::TopicInfo> info = log_->admin().DescribeTopic(store.changelog.topic);
     if (absl::IsNotFound(info.status())) {
-      return absl::NotFoundError(StrCat("there is no changelog topic ", store->changelog.topic, ": processor ",
+      return absl::NotFoundError(StrCat("there is no changelog topic ", store.changelog.topic, ": processor ",
                                         processor_->QualifiedName(), " has never run on this Kafka"));
     }
     MS_RETURN_IF_ERROR(info.status());
-    const bool windowed = store->type != spec::StoreType::kKeyValue;
-    return Changelog{store->changelog.topic, info->partitions, windowed ? store : nullptr};
+    const bool windowed = store.type != spec::StoreType::kKeyValue;
+    return Source{store.changelog.topic, info->partitions, windowed ? &store : nullptr, false};
   }
 
-  absl::StatusOr<std::vector<StateRow>> GetWindows(const Changelog& changelog, int32_t task, StateQuery query) const {
-    engine::RowRange range = engine::RowsOf(*changelog.windowed, query.key);
+  absl::StatusOr<Source> FindTable(const spec::TableSpec& table, bool lookup) const {
+    MS_ASSIGN_OR_RETURN(const log::TopicInfo info, log_->admin().DescribeTopic(table.topic));
+    return Source{table.topic, info.partitions, nullptr, lookup};
+  }
+
+  absl::StatusOr<std::vector<StateRow>> GetWindows(const Source& source, int32_t task, StateQuery query) const {
+    engine::RowRange range = engine::RowsOf(*source.windowed, query.key);
     query.from = std::move(range.from);
     query.to = std::move(range.to);
-    MS_ASSIGN_OR_RETURN(Compacted state, ReadCompacted(changelog, task, query));
+    query.reverse = false;
+    query.limit = std::numeric_limits<size_t>::max();
+    const std::string whose = StrCat("key of store ", query.store);
+    TopicTable table(whose, query);
+    MS_RETURN_IF_ERROR(table.Add(log_, {source.topic, Partition(task)}));
     std::vector<StateRow> rows;
-    for (auto& [key, value] : state) rows.push_back(RowOf(changelog.windowed, task, key, std::move(value)));
+    table.Take(source.windowed, task, &rows);
     return WindowsOfKey(query, std::move(rows));
-  }
-
-  template <typename Take>
-  absl::Status Read(const Changelog& changelog, int32_t task, const Take& take) const {
-    const TopicPartition of{changelog.topic, Partition(task)};
-    MS_ASSIGN_OR_RETURN(const Range range, StableRange(log_, of));
-    return ReadRange(log_, of, range, [&](std::vector<log::Record> records) {
-      for (log::Record& record : records) {
-        if (record.key.has_value()) MS_RETURN_IF_ERROR(take(std::move(record)));
-      }
-      return absl::OkStatus();
-    });
-  }
-
-  absl::StatusOr<Compacted> ReadCompacted(const Changelog& changelog, int32_t task, const StateQuery& query) const {
-    Compacted state;
-    int64_t bytes = 0;
-    MS_RETURN_IF_ERROR(Read(changelog, task, [&](log::Record record) -> absl::Status {
-      Bytes& key = *record.key;
-      if ((query.from && key < *query.from) || (query.to && key >= *query.to)) return absl::OkStatus();
-      if (const auto old = state.find(key); old != state.end()) {
-        bytes -= static_cast<int64_t>(key.size() + old->second.size());
-        state.erase(old);
-      }
-      if (!record.value.has_value()) return absl::OkStatus();
-      bytes += static_cast<int64_t>(key.size() + record.value->size());
-      state.emplace(std::move(key), *std::move(record.value));
-      if (bytes <= kMostBytes) return absl::OkStatus();
-      return absl::ResourceExhaustedError(StrCat("task ", task, " of store ", query.store,
-                                                 " holds more than 1 GiB in this range: narrow it with --from, --to or "
-                                                 "--prefix"));
-    }));
-    return state;
   }
 
   log::Log* const log_;

@@ -34,6 +34,8 @@ class ChangelogStateTest : public testing::Test {
                      .type = spec::StoreType::kWindow,
                      .window = spec::WindowSpec{.size = absl::Minutes(1), .advance = absl::Minutes(1)}},
                     {.name = "cache", .changelog = {.enabled = false, .topic = "", .config = {}}}};
+    spec_.joins = {{.name = "customers", .topic = "changes"}};
+    spec_.lookups = {{.name = "rates", .topic = "changes"}};
     state_ = NewChangelogState(log_.get(), spec_);
   }
   void Put(const std::string& key, MaybeBytes value) {
@@ -125,10 +127,24 @@ TEST_F(ChangelogStateTest, WindowsAreFoundByTheirKey) {
   EXPECT_TRUE(absl::IsNotFound(state_->GetState(query).status()));
 }
 
+TEST_F(ChangelogStateTest, JoinsAndLookupsAreReadFromTheirTopics) {
+  Put("a", "1");
+  const Partition of_a = log::PartitionOfKey(log::KeyHash::kMurmur2, "a", 3);
+  PutIn(Partition((of_a.value() + 1) % 3), "elsewhere", "2");
+  StateQuery query = Query("a");
+  query.store = "customers";
+  EXPECT_EQ(state_->GetState(query)->front().value, "1");
+  query.store = "rates";
+  EXPECT_EQ(state_->GetState(query)->front().value, "1");
+  query.key = "elsewhere";
+  EXPECT_EQ(state_->GetState(query)->front().value, "2") << "wherever its writer put it";
+  EXPECT_THAT(Scanned(query), ElementsAre("a=1", "elsewhere=2"));
+}
+
 TEST_F(ChangelogStateTest, WhatCannotBeAnsweredIsExplained) {
   StateQuery query = Query("a");
   query.store = "nothing";
-  EXPECT_THAT(std::string(state_->GetState(query).status().message()), HasSubstr("totals, minutes, cache"));
+  EXPECT_THAT(std::string(state_->GetState(query).status().message()), HasSubstr("totals, minutes, cache, customers, rates"));
   query.store = "cache";
   EXPECT_THAT(std::string(state_->GetState(query).status().message()), HasSubstr("no changelog"));
   EXPECT_THAT(std::string(NewChangelogState(log_.get(), std::nullopt)->GetState(query).status().message()),

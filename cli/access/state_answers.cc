@@ -8,6 +8,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "cli/access/state_rows.h"
+#include "cli/access/topic_table.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "sidecar/host/offline_state.h"
@@ -225,8 +226,10 @@ class OfflineState : public ProcessorBackend {
   OfflineState(const host::DataFolder* folder, log::EmbeddedLog* log) : folder_(folder), log_(log) {}
 
   absl::StatusOr<std::vector<StateRow>> GetState(const StateQuery& query) override {
-    MS_ASSIGN_OR_RETURN(const auto reader, Open(query));
-    MS_ASSIGN_OR_RETURN(const store::StoreIndex store, ChooseStore(reader->Stores(), query.store));
+    MS_ASSIGN_OR_RETURN(const spec::StreamProcessorSpec processor, Choose(query));
+    if (const spec::TableSpec* lookup = LookupOf(processor, query.store)) return GetLookup(*lookup, query);
+    MS_ASSIGN_OR_RETURN(const auto reader, host::OfflineReader::Open(*folder_, log_, processor));
+    MS_ASSIGN_OR_RETURN(const store::StoreIndex store, ChooseStore(NamesOf(*reader, processor), query.store));
     const TaskId task = reader->TaskOf(query.key);
     MS_ASSIGN_OR_RETURN(const host::OfflineTask state, reader->OpenTask(task));
     if (const spec::StoreSpec* windowed = reader->Windowed(store)) {
@@ -239,8 +242,10 @@ class OfflineState : public ProcessorBackend {
   }
 
   absl::StatusOr<std::vector<StateRow>> ScanState(const StateQuery& query) override {
-    MS_ASSIGN_OR_RETURN(const auto reader, Open(query));
-    MS_ASSIGN_OR_RETURN(const store::StoreIndex store, ChooseStore(reader->Stores(), query.store));
+    MS_ASSIGN_OR_RETURN(const spec::StreamProcessorSpec processor, Choose(query));
+    if (const spec::TableSpec* lookup = LookupOf(processor, query.store)) return ScanLookup(*lookup, query);
+    MS_ASSIGN_OR_RETURN(const auto reader, host::OfflineReader::Open(*folder_, log_, processor));
+    MS_ASSIGN_OR_RETURN(const store::StoreIndex store, ChooseStore(NamesOf(*reader, processor), query.store));
     std::vector<StateRow> rows;
     for (int number = 0; number < reader->tasks() && rows.size() < query.limit; ++number) {
       MS_ASSIGN_OR_RETURN(const host::OfflineTask state, reader->OpenTask(TaskId(number)));
@@ -261,12 +266,48 @@ class OfflineState : public ProcessorBackend {
     return absl::FailedPreconditionError(
         StrCat("nothing runs on ", folder_->path(), "; start it with `millstream run`"));
   }
-  absl::StatusOr<std::unique_ptr<host::OfflineReader>> Open(const StateQuery& query) {
+  absl::StatusOr<spec::StreamProcessorSpec> Choose(const StateQuery& query) const {
     const std::vector<spec::Manifest> manifests = folder_->KnownProcessors();
     std::vector<std::string> names;
     for (const spec::Manifest& manifest : manifests) names.push_back(manifest.processor.QualifiedName());
     MS_ASSIGN_OR_RETURN(const size_t chosen, ChooseProcessor(names, query.processor));
-    return host::OfflineReader::Open(*folder_, log_, manifests[chosen].processor);
+    return manifests[chosen].processor;
+  }
+  static std::vector<std::string> NamesOf(const host::OfflineReader& reader,
+                                          const spec::StreamProcessorSpec& processor) {
+    std::vector<std::string> names = reader.Stores();
+    for (const spec::TableSpec& lookup : processor.lookups) names.push_back(lookup.name);
+    return names;
+  }
+  static const spec::TableSpec* LookupOf(const spec::StreamProcessorSpec& processor, const std::string& name) {
+    for (const spec::TableSpec& lookup : processor.lookups) {
+      if (lookup.name == name) return &lookup;
+    }
+    return nullptr;
+  }
+
+  // A lookup belongs to no task, and its copy on disk is as old as the last run: its topic has it all.
+  absl::StatusOr<std::vector<StateRow>> GetLookup(const spec::TableSpec& lookup, const StateQuery& query) {
+    MS_ASSIGN_OR_RETURN(const log::TopicInfo topic, log_->admin().DescribeTopic(lookup.topic));
+    MaybeBytes value;
+    for (int partition = 0; partition < topic.partitions; ++partition) {
+      MS_RETURN_IF_ERROR(ReadKeyed(log_, {lookup.topic, Partition(partition)}, [&](log::Record record) {
+        if (record.key == query.key) value = std::move(record.value);
+        return absl::OkStatus();
+      }));
+    }
+    if (!value.has_value()) return NoSuchKey(query.store);
+    return std::vector<StateRow>{{.task = 0, .key = query.key, .value = *std::move(value), .window = {}}};
+  }
+
+  absl::StatusOr<std::vector<StateRow>> ScanLookup(const spec::TableSpec& lookup, const StateQuery& query) {
+    MS_ASSIGN_OR_RETURN(const log::TopicInfo topic, log_->admin().DescribeTopic(lookup.topic));
+    TopicTable table(query.store, query);
+    for (int partition = 0; partition < topic.partitions; ++partition)
+      MS_RETURN_IF_ERROR(table.Add(log_, {lookup.topic, Partition(partition)}));
+    std::vector<StateRow> rows;
+    table.Take(nullptr, 0, &rows);
+    return rows;
   }
 
   const host::DataFolder* const folder_;
