@@ -77,6 +77,11 @@ void EngineImpl::OnHookResult(Task& task, Batch& batch, const protocol::Result& 
   if (!result.ops.empty()) {
     const bool by_stream = expiry_.any() && task.time->clock.time() != kNoTime;
     StageOps(task, batch, result.ops, by_stream ? task.time->clock.time() : clock_->WallMillis(), transaction);
+    // It may have written between rows of a visit that were found: they are read again.
+    if (VisitPending(task)) {
+      DropPrepared(task);
+      task.time->due.clear();
+    }
   }
   StageOutputs(result.outputs);
 }

@@ -11,8 +11,10 @@ namespace millstream::engine {
 namespace {
 
 constexpr size_t kVisitPageBytes = 1 << 20;
-// Two rows for each of 32 visits (the schema's bound) fit a page; more are left from earlier manifests.
+// Two rows for each of 32 visits (the schema's bound), with keys and data as large as they may be, fit a page; what is
+// beyond it is left from earlier manifests.
 constexpr size_t kMostVisitRows = 256;
+constexpr size_t kMostVisitBytes = 64 << 20;
 
 }  // namespace
 
@@ -29,7 +31,7 @@ void EngineImpl::LookForVisits(Task& task) {
   request.from = std::move(from);
   request.to = std::move(to);
   request.max_rows = kMostVisitRows;
-  request.max_bytes = kVisitPageBytes;
+  request.max_bytes = kMostVisitBytes;
   const ReadId id = StartRead(task, VisitsRead{task.time->look, request, task.overlays.TakePin()});
   Do(ScanRange{id, task.id, std::move(request)});
 }
@@ -57,8 +59,9 @@ void EngineImpl::OnVisitsRead(Task& task, const VisitsRead& read, RangeScanned e
       std::erase_if(running, [visit](const auto& entry) { return entry.first == visit; });
     }
   }
+  if (page.cursor) return;  // filled with rows that were dropped just now: looked at again
   if (running.empty()) {
-    task.time->visits = page.cursor.has_value();  // rows that were just dropped may have filled the page
+    task.time->visits = false;
     return;
   }
   std::optional<VisitProgress> progress = ParseVisitValue(*running.front().second);
