@@ -4,10 +4,13 @@
 #include <functional>
 #include <map>
 #include <string_view>
+#include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "cli/access/log_access.h"
+#include "common/base/bytes.h"
 #include "common/log/log.h"
+#include "common/spec/stream_processor.h"
 
 // Internal to this folder: compacted topics (changelogs, joins, lookups) as tables, read from the log alone, as
 // read_committed readers see them: the last value of each key, null deletes, records without key are passed over.
