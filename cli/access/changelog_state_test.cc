@@ -144,7 +144,8 @@ TEST_F(ChangelogStateTest, JoinsAndLookupsAreReadFromTheirTopics) {
 TEST_F(ChangelogStateTest, WhatCannotBeAnsweredIsExplained) {
   StateQuery query = Query("a");
   query.store = "nothing";
-  EXPECT_THAT(std::string(state_->GetState(query).status().message()), HasSubstr("totals, minutes, cache, customers, rates"));
+  EXPECT_THAT(std::string(state_->GetState(query).status().message()),
+              HasSubstr("totals, minutes, cache, customers, rates"));
   query.store = "cache";
   EXPECT_THAT(std::string(state_->GetState(query).status().message()), HasSubstr("no changelog"));
   EXPECT_THAT(std::string(NewChangelogState(log_.get(), std::nullopt)->GetState(query).status().message()),

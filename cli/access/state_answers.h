@@ -25,8 +25,8 @@ struct RunningProcessor {
 // Answers from running engines. The backends outlive it. Thread-safe; waits up to 30 s for an engine's answer.
 std::unique_ptr<ProcessorBackend> NewRunningState(std::vector<RunningProcessor> processors);
 
-// Answers from the folder while nothing runs: opens the task's database, brings it up to its changelog's end, reads; lookups
-// from their topics. `folder` and `log` outlive it.
+// Answers from the folder while nothing runs: opens the task's database, brings it up to its changelog's end, reads;
+// lookups from their topics. `folder` and `log` outlive it.
 std::unique_ptr<ProcessorBackend> NewOfflineState(const host::DataFolder* folder, log::EmbeddedLog* log);
 
 }  // namespace millstream::cli

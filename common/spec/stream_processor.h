@@ -237,7 +237,7 @@ struct StreamProcessorSpec {
   std::vector<TableSpec> joins, lookups;  // the same
   // The same; behind those of the manifest the internal one, if anything depends on event time.
   std::vector<StoreSpec> stores;
-  std::vector<OutputSpec> outputs;  // the same
+  std::vector<OutputSpec> outputs;         // the same
   std::vector<int32_t> manual_partitions;  // partitions.manual, ascending: the only ones it reads; empty: all
   InternalTopicsSpec internal_topics;
   TransactionSpec transaction;
@@ -245,7 +245,7 @@ struct StreamProcessorSpec {
   ErrorsSpec errors;
   absl::Duration max_ahead = absl::Hours(1);  // timestamps.maxAhead
   LatePolicy late_policy = LatePolicy::kDrop;
-  bool timers = false;  // the program may set timers
+  bool timers = false;            // the program may set timers
   std::vector<VisitSpec> visits;  // in the manifest's order, which is that of their ids
   MergeBy merge_by = MergeBy::kArrival;
   DesiredState desired_state = DesiredState::kRunning;

@@ -322,7 +322,8 @@ std::string EngineImpl::Describe(TaskId task, const Item& item) const {
   if (item.due == nullptr) return Describe(task, item.input, item.record.offset);
   if (item.due->what == DueItem::What::kVisit) {
     const std::string visit = StrCat("visit '", spec_.visits[item.due->visit].name, "' in task ", task.value());
-    return item.record.key ? StrCat("row of key '", Readable(*item.record.key), "' of ", visit) : StrCat("end of ", visit);
+    return item.record.key ? StrCat("row of key '", Readable(*item.record.key), "' of ", visit)
+                           : StrCat("end of ", visit);
   }
   const std::string of = StrCat(" of key '", Readable(*item.record.key), "' in task ", task.value());
   if (item.due->what == DueItem::What::kTimer) {

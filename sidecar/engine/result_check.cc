@@ -66,8 +66,8 @@ std::optional<ProtocolFault> CheckHookEffects(const EngineOptions& options, cons
   });
   if (!windows && result.timers.empty() && result.visits.empty()) return std::nullopt;
   const char* does = windows ? "writes to windows" : result.timers.empty() ? "starts or stops visits" : "sets timers";
-  return ProtocolFault{protocol::kBadFrame, StrCat("RESULT of hook ", result.seq, " ", does,
-                                                   ", which only the handling of a record can")};
+  return ProtocolFault{protocol::kBadFrame,
+                       StrCat("RESULT of hook ", result.seq, " ", does, ", which only the handling of a record can")};
 }
 
 }  // namespace

@@ -120,7 +120,8 @@ void ReadVisit(MsgpackCursor& in, VisitOp* visit) {
   visit->what = static_cast<VisitOp::What>(in.Uint32("what of a visit", 3));
   fields -= std::min<uint32_t>(fields, 2);
   if (in.More(&fields)) visit->data = in.Bytes("visit data");
-  if (visit->data && visit->what != VisitOp::What::kStart) in.Fail("visit data", "belongs to the start of a visit only");
+  if (visit->data && visit->what != VisitOp::What::kStart)
+    in.Fail("visit data", "belongs to the start of a visit only");
   if (visit->data && visit->data->size() > kMaxVisitData)
     in.Fail("visit data", StrCat(visit->data->size(), " bytes; at most ", kMaxVisitData));
   in.SkipFields(fields);

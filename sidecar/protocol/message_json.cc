@@ -120,8 +120,7 @@ Json MessageJson(const Welcome& m) {
                {"capabilities", m.capabilities},
                {"limits", limits}};
   if (m.timers) json["timers"] = true;
-  for (const Welcome::Visit& visit : m.visits)
-    json["visits"].push_back({{"name", visit.name}, {"store", visit.store}});
+  for (const Welcome::Visit& visit : m.visits) json["visits"].push_back({{"name", visit.name}, {"store", visit.store}});
   return json;
 }
 

@@ -143,7 +143,9 @@ std::string ScriptedWorld::VerifyTime(TaskId task, const TimedModel& model) cons
   std::map<std::string, int> outputs;
   for (int partition = 0; partition < kWorldOutputPartitions; ++partition) {
     for (const log::Record& record : scene_.log.CommittedRecords({"out", Partition(partition)})) {
-      if (IsTimedOutput(*record.value) && !IsVisitOutput(*record.value) && record.key->ends_with(StrCat("@", task.value()))) ++outputs[*record.value];
+      if (IsTimedOutput(*record.value) && !IsVisitOutput(*record.value) &&
+          record.key->ends_with(StrCat("@", task.value())))
+        ++outputs[*record.value];
     }
   }
   const std::map<std::string, int> expected = model.Outputs();

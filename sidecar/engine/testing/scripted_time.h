@@ -45,8 +45,8 @@ std::optional<std::string> NextRecent(const RecentReads& reads, int64_t id);
 int64_t HiddenFrom(int64_t written);
 inline constexpr int kRecentSteps = 8;  // EngineOptions::ttl_steps
 
-// What comes out of a window that closes, and of a timer that is due. No record's output looks like these, or like those
-// of visits, which IsTimedOutput knows too.
+// What comes out of a window that closes, and of a timer that is due. No record's output looks like these, or like
+// those of visits, which IsTimedOutput knows too.
 std::string ClosingOutput(std::string_view key, int64_t start, std::string_view value);
 std::string TimerOutput(std::string_view key, std::string_view name, int64_t time);
 bool IsTimedOutput(std::string_view output);
