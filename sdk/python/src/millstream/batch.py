@@ -337,7 +337,8 @@ def run_plain(batch: Batch) -> None:
         ctx._key_index = key_index
         ctx._time = item[3]
         if item[0] == ITEM_RECORD:
-            ctx.record = record = Record(item, key, task, port)
+            record: Any = Record(item, key, task, port)
+            ctx.record = record
         else:
             if item[0] == ITEM_TIMER and key is not None and batch.passed_over(item, key):
                 batch.done = index + 1

@@ -276,9 +276,9 @@ class TestKit:
             self._time.done(key, item)
 
     def _name_of(self, item: List[Any]) -> str:
-        if item[0] == messages.ITEM_VISIT:
-            return self._schema.visits[item[1]].name
-        name: str = item[2] if item[0] == messages.ITEM_TIMER else self._schema.stores[item[1]].name
+        if item[0] == messages.ITEM_TIMER:
+            return str(item[2])
+        name: str = (self._schema.visits if item[0] == messages.ITEM_VISIT else self._schema.stores)[item[1]].name
         return name
 
     # -- out
