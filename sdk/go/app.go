@@ -14,21 +14,22 @@ import (
 	"time"
 )
 
-// An App is a stream processor's program: handlers for the inputs of its manifest, for timers, for windows that close, and
-// hooks. Register them with On, OnTimer, OnClose, then call Main or Run.
+// An App is a stream processor's program: handlers for the inputs of its manifest, for timers, for windows that close,
+// for rows of visits, and hooks. Register them with On, OnTimer, OnClose, OnVisit, then call Main or Run.
 type App struct {
 	handlers map[string]*handler // by input
 	order    []string            // the inputs
 	timers   map[timerID]*handler
 	closings map[string]*handler  // by store
 	merges   map[string]mergeFunc // by store
+	visits   map[string]*visitHandlers
 	hooks    hooks
 }
 
 // New makes an App without handlers.
 func New() *App {
 	return &App{handlers: map[string]*handler{}, timers: map[timerID]*handler{}, closings: map[string]*handler{},
-		merges: map[string]mergeFunc{}}
+		merges: map[string]mergeFunc{}, visits: map[string]*visitHandlers{}}
 }
 
 type handler struct {
@@ -73,6 +74,15 @@ func encodeAny[T any](codec Codec[T], value any) ([]byte, error) {
 		return append([]byte{}, v...), nil
 	}
 	return nil, fmt.Errorf("the %s codec does not take %T", codec.Name(), value)
+}
+
+// capabilities are those of HELLO.
+func (a *App) capabilities() []string {
+	names := a.hooks.capabilities()
+	if len(a.visits) > 0 {
+		names = append(names, visitsCapability)
+	}
+	return names
 }
 
 // Inputs are the names of the inputs that have handlers, in the order of On.

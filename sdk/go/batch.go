@@ -87,9 +87,11 @@ type batchRun struct {
 	outputCount int
 	timers      []byte // likewise
 	timerCount  int
+	visits      []byte // likewise
+	visitCount  int
 	touched     map[keyedTimer]struct{} // timers set or cancelled, where the batch has some that this could overtake
 	deferred    []func()                // to be done once the batch counts
-	staged      int                     // bytes of ops, outputs and timers
+	staged      int                     // bytes of ops, outputs, timers and visits
 	elements    int                     // list elements of them
 	arena       []byte
 	scratch     []byte
@@ -99,7 +101,7 @@ type batchRun struct {
 
 // A mark is how far a batch had come before an item.
 type mark struct {
-	ops, outputs, outputCount, timers, timerCount, deferred, staged, elements int
+	ops, outputs, outputCount, timers, timerCount, visits, visitCount, deferred, staged, elements int
 }
 
 func newBatchRun(ctx context.Context, s *schema, l link, log *slog.Logger, frame batchFrame, memory *taskMemory) *batchRun {
@@ -145,6 +147,10 @@ func (b *batchRun) run() ([]byte, error) {
 			break
 		}
 		b.done.Store(int64(done + 1))
+		if b.visitCount > 0 { // it counts from here on: rows of this batch may not be wanted any more
+			done++
+			break
+		}
 	}
 	return b.result(done, failed), nil
 }
@@ -170,7 +176,8 @@ func (b *batchRun) runHook() ([]byte, error) {
 }
 
 func (b *batchRun) mark() mark {
-	return mark{len(b.ops), len(b.outputs), b.outputCount, len(b.timers), b.timerCount, len(b.deferred), b.staged, b.elements}
+	return mark{len(b.ops), len(b.outputs), b.outputCount, len(b.timers), b.timerCount, len(b.visits), b.visitCount, len(b.deferred),
+		b.staged, b.elements}
 }
 
 // fits tells whether what was staged since then goes into a frame.
@@ -216,10 +223,10 @@ func (b *batchRun) call(ctx *Context) error {
 		return nil
 	}
 	due, err := b.schema.due(ctx.item)
-	if err != nil {
+	if err != nil || due == nil {
 		return err
 	}
-	return due.run(ctx)
+	return due(ctx)
 }
 
 // runDeferred does what was to be done once the batch counts. The error is that of a panic.
@@ -244,6 +251,7 @@ func (b *batchRun) undo(to mark) {
 	b.toldOps = min(b.toldOps, to.ops)
 	b.outputs, b.outputCount = b.outputs[:to.outputs], to.outputCount
 	b.timers, b.timerCount = b.timers[:to.timers], to.timerCount
+	b.visits, b.visitCount = b.visits[:to.visits], to.visitCount
 	b.deferred = b.deferred[:to.deferred]
 	b.staged, b.elements = to.staged, to.elements
 }
@@ -357,7 +365,10 @@ func (b *batchRun) scan(request *scanRequest) ([]rawRow, []byte, error) {
 func (b *batchRun) result(done int, failed *failure) []byte {
 	frame := make([]byte, 0, b.staged+2*writeOverhead*len(b.ops)+256)
 	fields := uint32(5)
-	if b.timerCount > 0 {
+	switch {
+	case b.visitCount > 0:
+		fields = 7
+	case b.timerCount > 0:
 		fields = 6
 	}
 	frame = beginFrame(frame, kindResult, fields)
@@ -389,8 +400,11 @@ func (b *batchRun) result(done int, failed *failure) []byte {
 	}
 	frame = msgp.AppendArrayHeader(frame, uint32(b.outputCount))
 	frame = append(frame, b.outputs...)
-	if b.timerCount > 0 {
+	if fields > 5 {
 		frame = append(msgp.AppendArrayHeader(frame, uint32(b.timerCount)), b.timers...)
+	}
+	if b.visitCount > 0 {
+		frame = append(msgp.AppendArrayHeader(frame, uint32(b.visitCount)), b.visits...)
 	}
 	return endFrame(frame)
 }

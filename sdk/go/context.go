@@ -18,7 +18,7 @@ type Context struct {
 }
 
 // Input is the name in the manifest of the input that the record comes from; "" where it is none: in handlers of timers, of
-// windows that close, and in hooks.
+// windows that close, of visits, and in hooks.
 func (c *Context) Input() string {
 	if c.item.kind != recordItem {
 		return ""
@@ -38,7 +38,7 @@ func (c *Context) Watermark() (int64, bool) {
 	return c.batch.frame.watermark, c.batch.frame.hasWatermark
 }
 
-// Logger knows processor and task, and of a record input and offset; the name of a timer; the store and start of a window.
+// Logger knows processor and task, and of a record input and offset; the name of a timer or visit; the store and start of a window.
 func (c *Context) Logger() *slog.Logger {
 	log := c.batch.log.With("processor", c.Processor(), "task", c.Task())
 	switch c.item.kind {
@@ -48,6 +48,8 @@ func (c *Context) Logger() *slog.Logger {
 		return log.With("timer", string(c.item.detail), "time", c.item.timestamp)
 	case closingItem:
 		return log.With("window", c.batch.schema.tables[c.item.of].name, "start", c.item.offset)
+	case visitItem:
+		return log.With("visit", c.batch.schema.visits[c.item.of].name)
 	}
 	return log
 }
@@ -59,6 +61,8 @@ func (c *Context) what() string {
 		return fmt.Sprintf("%s, task %d", timerID{string(c.item.detail), c.item.wallClock}, c.Task())
 	case closingItem:
 		return fmt.Sprintf("a window of store %q, task %d", c.batch.schema.tables[c.item.of].name, c.Task())
+	case visitItem:
+		return fmt.Sprintf("a row of visit %q, task %d", c.batch.schema.visits[c.item.of].name, c.Task())
 	}
 	return fmt.Sprintf("a record of input %q (partition %d, offset %d)", c.Input(), c.Task(), c.item.offset)
 }

@@ -1,5 +1,5 @@
 // Package millstream is what a Go program imports to be a stream processor run by Millstream: handlers per input, keyed
-// state, windows, sessions, timers, joins, lookups, outputs. It talks to the Millstream sidecar over a Unix socket and needs
+// state, windows, sessions, timers, visits, joins, lookups, outputs. It talks to the Millstream sidecar over a Unix socket and needs
 // no Kafka client and no network.
 //
 //	var (

@@ -36,11 +36,12 @@ func goldenFrames(t *testing.T) map[string]goldenFrame {
 	plain, _ := filepath.Glob("../../tests/conformance/frames/*.json")
 	timed, _ := filepath.Glob("../../tests/conformance/frames/time/*.json")
 	hooked, _ := filepath.Glob("../../tests/conformance/frames/hooks/*.json")
-	if len(plain) == 0 || len(timed) == 0 || len(hooked) == 0 {
+	visited, _ := filepath.Glob("../../tests/conformance/frames/visits/*.json")
+	if len(plain) == 0 || len(timed) == 0 || len(hooked) == 0 || len(visited) == 0 {
 		t.Fatal("no golden frames")
 	}
 	frames := map[string]goldenFrame{}
-	for _, path := range slices.Concat(plain, timed, hooked) {
+	for _, path := range slices.Concat(plain, timed, hooked, visited) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -55,6 +56,8 @@ func goldenFrames(t *testing.T) map[string]goldenFrame {
 		name := strings.TrimSuffix(filepath.Base(path), ".json")
 		if frame.Time {
 			name = "time/" + name
+		} else if slices.Contains(visited, path) {
+			name = "visits/" + name
 		} else if slices.Contains(hooked, path) {
 			name = "hooks/" + name
 		}
@@ -85,7 +88,11 @@ func goldenSchema(withTime bool) *schema {
 		stores[1].kind = "Session"
 		OnClose(app, NewWindowStore("s0", Bytes, Bytes), func(*Context, Closed[[]byte, []byte]) error { return nil })
 	}
-	s, err := newSchema(welcome{version: 1, inputs: ports("i"), outputs: ports("o"), stores: stores, timers: withTime,
+	for _, name := range []string{"v0", "v1"} {
+		visit := NewVisit(name, NewStore("s3", Bytes, Bytes), Bytes)
+		OnVisit(app, visit, func(*Context, Visited[[]byte, []byte, []byte]) error { return nil })
+	}
+	s, err := newSchema(welcome{version: 1, inputs: ports("i"), outputs: ports("o"), stores: stores, timers: withTime, visits: []welcomeVisit{{"v0", 3}, {"v1", 3}},
 		capabilities: app.hooks.capabilities(), frameCap: defaultFrameCap}, app)
 	if err != nil {
 		panic(err)
@@ -181,6 +188,12 @@ func shownItem(b *batchFrame, item *batchItem) map[string]any {
 		if item.value == nil {
 			shown["value"] = map[string]any{"notPrefetched": true}
 		}
+	case visitItem:
+		delete(shown, "value")
+		shown["visit"], shown["time"] = shownInt(item.of), shownInt(item.timestamp)
+		if shown["data"] = nil; item.value != nil {
+			shown["data"] = string(item.value)
+		}
 	default:
 		shown["input"], shown["offset"], shown["timestamp"] = shownInt(item.of), shownInt(item.offset), shownInt(item.timestamp)
 		shown["headers"] = shownHeaders(item)
@@ -264,6 +277,15 @@ func TestGoldenFramesThatAreReceived(t *testing.T) {
 			if w.processor != frame.Message["processor"] || shownInt(w.session) != frame.Message["session"] ||
 				len(w.stores) != len(frame.Message["stores"].([]any)) || len(w.joins) != len(frame.Message["joins"].([]any)) || w.timers != (frame.Message["timers"] == true) {
 				t.Errorf("%s: %+v", name, w)
+			}
+			visits, _ := frame.Message["visits"].([]any)
+			if len(w.visits) != len(visits) {
+				t.Errorf("%s: %+v", name, w.visits)
+			}
+			for i, visit := range visits {
+				if of := visit.(map[string]any); w.visits[i].name != of["name"] || shownInt(w.visits[i].store) != of["store"] {
+					t.Errorf("%s: %+v", name, w.visits[i])
+				}
 			}
 			for i, store := range frame.Message["stores"].([]any) {
 				window, _ := store.(map[string]any)["window"].(map[string]any)
@@ -399,6 +421,11 @@ func encodeGoldenResult(m map[string]any) []byte {
 			due = &at
 		}
 		b.setTimer(rawOf(timer["key"]), timerID{timer["name"].(string), number(timer["clock"]) == 1}, due)
+	}
+	visits, _ := m["visits"].([]any)
+	for _, entry := range visits {
+		visit := entry.(map[string]any)
+		b.stageVisit(int(number(visit["visit"])), int(number(visit["what"])), rawOf(visit["data"]))
 	}
 	var failed *failure
 	if f, isFailure := m["failure"].(map[string]any); isFailure {

@@ -31,7 +31,7 @@ func (o *Output[K, V]) Name() string { return o.name }
 type EmitOptions struct {
 	NullKey, NullValue bool // whatever key or value was passed
 	Headers            []Header
-	Time               time.Time // default: that of the record being handled, of the timer, the last millisecond of the window
+	Time               time.Time // default: that of the record being handled, of the timer, the last millisecond of the window, the start of the visit
 	Partition          *int32    // default: by the hash of the key
 }
 

@@ -19,9 +19,11 @@ type schema struct {
 	closings                   []*handler  // by the id of a store; nil where there is none
 	merges                     []mergeFunc // by the id of a store; nil where there is none
 	timers                     map[timerID]*handler
-	hooks                      hooks    // those that the sidecar calls
-	uncalled                   []string // hooks of the program that this sidecar does not know
-	loop                       int      // id of the output `loop`, -1 if there is none
+	visits                     []welcomeVisit
+	visitHandlers              []*visitHandlers // by the id of a visit
+	hooks                      hooks            // those that the sidecar calls
+	uncalled                   []string         // hooks of the program that this sidecar does not know
+	loop                       int              // id of the output `loop`, -1 if there is none
 	frameCap                   int
 	deadline                   int64 // milliseconds
 	minTimestamp, maxTimestamp int64
@@ -78,6 +80,9 @@ func newSchema(w welcome, app *App) (*schema, error) {
 		return nil, err
 	}
 	if err := s.setTables(w, app); err != nil {
+		return nil, err
+	}
+	if err := s.setVisits(w.visits, app); err != nil {
 		return nil, err
 	}
 	s.hooks, s.uncalled = app.hooks.only(w.capabilities)
@@ -167,6 +172,44 @@ func (s *schema) setTables(w welcome, app *App) error {
 	return nil
 }
 
+func (s *schema) setVisits(visits []welcomeVisit, app *App) error {
+	s.visits, s.shape.visits = visits, len(visits)
+	for _, visit := range visits {
+		if int(visit.store) >= s.firstJoin {
+			return badFrame("visit %q is of store %d, there are %d", visit.name, visit.store, s.firstJoin)
+		}
+		found, store := app.visits[visit.name], s.tables[visit.store].name
+		if found == nil || found.rows == nil {
+			return &ConfigError{fmt.Sprintf("the manifest declares visit %q, for which the program has no handler; add "+
+				"millstream.OnVisit", visit.name)}
+		}
+		if found.store != store {
+			return &ConfigError{fmt.Sprintf("visit %q walks store %q in the manifest, and %q in the program", visit.name, store, found.store)}
+		}
+		s.visitHandlers = append(s.visitHandlers, found)
+	}
+	for name, found := range app.visits {
+		if s.findVisit(name) < 0 {
+			return &ConfigError{fmt.Sprintf("the program handles visit %q, which the manifest does not declare; add {name: %s, store: %s} "+
+				"to spec.visits. Visits: %s", name, name, found.store, listed(s.visitNames()))}
+		}
+	}
+	return nil
+}
+
+// findVisit gives the id of a visit, -1 if there is none.
+func (s *schema) findVisit(name string) int {
+	return slices.IndexFunc(s.visits, func(visit welcomeVisit) bool { return visit.name == name })
+}
+
+func (s *schema) visitNames() []string {
+	var names []string
+	for _, visit := range s.visits {
+		names = append(names, visit.name)
+	}
+	return names
+}
+
 // find gives the id of a store, join or lookup; a store has to be of the kind. The names of those that there are else.
 func (s *schema) find(word tableWord, kind tableKind, name string) (id int, declared []string) {
 	from, to := 0, s.firstJoin
@@ -190,14 +233,19 @@ func (s *schema) find(word tableWord, kind tableKind, name string) (id int, decl
 	return -1, declared
 }
 
-// due is the handler of a timer or of a closing window.
-func (s *schema) due(item *batchItem) (*handler, error) {
-	if item.kind == closingItem {
-		return s.closings[item.of], nil // there is one for every store that closes
+// due handles a timer, a closing window or a row of a visit; nil: the program does not want to know.
+func (s *schema) due(item *batchItem) (func(ctx *Context) error, error) {
+	switch {
+	case item.kind == closingItem:
+		return s.closings[item.of].run, nil // there is one for every store that closes
+	case item.kind == visitItem && item.keyIndex < 0:
+		return s.visitHandlers[item.of].end, nil
+	case item.kind == visitItem:
+		return s.visitHandlers[item.of].rows, nil
 	}
 	id := timerID{string(item.detail), item.wallClock}
 	if found := s.timers[id]; found != nil {
-		return found, nil
+		return found.run, nil
 	}
 	var known []string
 	for other := range s.timers {

@@ -113,7 +113,7 @@ func (s *session) init() {
 
 func (s *session) handshake(name string) error {
 	s.conn.SetDeadline(time.Now().Add(handshakeTimeout))
-	if err := s.send(helloFrame(s.app.order, s.app.hooks.capabilities(), s.parallel, name)); err != nil {
+	if err := s.send(helloFrame(s.app.order, s.app.capabilities(), s.parallel, name)); err != nil {
 		return err
 	}
 	payload, err := s.receive()

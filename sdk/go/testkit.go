@@ -15,7 +15,8 @@ import (
 //
 // Records go through the same code as in production, as frames of the worker protocol: codecs, limits, the prefix rule,
 // reads of own writes. Event time is that of the records that are fed; the wall clock stands still but for Advance. Windows
-// that close and timers that are due follow the records that made them so, and what is sent to the loop comes back.
+// that close and timers that are due follow the records that made them so, what is sent to the loop comes back, and a visit that
+// is started runs to its end.
 //
 // What it does not imitate: retries, partitions, and the log itself. Not safe for concurrent use.
 type TestKit struct {
@@ -23,7 +24,7 @@ type TestKit struct {
 	Task int32
 	// Now is the wall clock in milliseconds since 1970, and the timestamp of records that are fed without one.
 	Now int64
-	// Failures are the records, timers, windows and hooks whose handlers failed.
+	// Failures are the records, timers, windows, rows of visits and hooks whose handlers failed.
 	Failures []FailedRecord
 	// Late counts records that were late for all windows and sessions.
 	Late int
@@ -37,7 +38,8 @@ type TestKit struct {
 	noState  bool
 	time     kitTime
 	memory   *taskMemory
-	sentBack []kitRecord // sent to the loop and not handled yet
+	visits   map[uint32]*kitRun // by id: started and not ended
+	sentBack []kitRecord        // sent to the loop and not handled yet
 }
 
 // TestSetup names what a manifest would declare; inputs are those with handlers.
@@ -47,7 +49,8 @@ type TestSetup struct {
 	Windows         []TestWindows
 	Sessions        []TestSessions
 	// TTL by store: keys are forgotten so long after their last write, by event time.
-	TTL map[string]time.Duration
+	TTL    map[string]time.Duration
+	Visits []TestVisit
 	// Timers is `timers: {}`.
 	Timers bool
 	// Lateness by input: how far event time stays behind its records.
@@ -94,7 +97,7 @@ type TestOutput struct {
 
 // A FailedRecord tells what the sidecar would be told.
 type FailedRecord struct {
-	Input                    string // of a record; else the name of the timer, of the store of the window, of the hook
+	Input                    string // of a record; else the name of the timer, of the store of the window, of the visit, of the hook
 	Offset                   int64  // of a record; else -1
 	Class, ErrorName, Reason string
 	Retriable                bool
@@ -133,20 +136,38 @@ func NewTestKit(app *App, setup TestSetup) (*TestKit, error) {
 		stores[i] = testPort(rule.name)
 		stores[i].kind, stores[i].closes = rule.kindName(), rule.final
 	}
+	visits, err := setup.visits()
+	if err != nil {
+		return nil, err
+	}
 	s, err := newSchema(welcome{version: maxVersion, session: 1, processor: "test", inputs: testPorts(app.order),
 		outputs: testPorts(setup.Outputs), stores: stores, joins: testPorts(setup.Joins), lookups: testPorts(setup.Lookups),
-		timers: setup.Timers, capabilities: app.hooks.capabilities(), frameCap: defaultFrameCap, deadline: 60_000,
+		timers: setup.Timers, visits: visits, capabilities: app.capabilities(), frameCap: defaultFrameCap, deadline: 60_000,
 		maxTimetamp: math.MaxInt64}, app)
 	if err != nil {
 		return nil, err
 	}
 	kit := &TestKit{Now: testStart, app: app, schema: s, outputs: make([][]TestOutput, len(setup.Outputs)),
-		offsets: make([]int64, len(s.inputs)), noState: setup.NoPrefetch, memory: &taskMemory{}}
+		offsets: make([]int64, len(s.inputs)), noState: setup.NoPrefetch, memory: &taskMemory{},
+		visits: map[uint32]*kitRun{}}
 	for range s.tables {
 		kit.rows = append(kit.rows, map[string][]byte{})
 	}
 	kit.time.init(kit, rules, setup)
 	return kit, nil
+}
+
+// visits with the ids of their stores.
+func (s *TestSetup) visits() ([]welcomeVisit, error) {
+	var visits []welcomeVisit
+	for _, visit := range s.Visits {
+		store := slices.Index(s.Stores, visit.Store)
+		if store < 0 {
+			return nil, &ConfigError{fmt.Sprintf("visit %q walks store %q; Stores: %s", visit.Name, visit.Store, listed(s.Stores))}
+		}
+		visits = append(visits, welcomeVisit{visit.Name, uint32(store)})
+	}
+	return visits, nil
 }
 
 func testPort(name string) welcomePort {
@@ -162,7 +183,7 @@ func testPorts(names []string) []welcomePort {
 }
 
 // Feed hands records to the handler of an input as one batch, with the hooks of a transaction around it; then come the
-// timers and windows that it made due, and what it sent to the loop. A failing record ends it: the error is a FailedRecord,
+// timers and windows that it made due, the rows of visits that it started, and what it sent to the loop. A failing record ends it: the error is a FailedRecord,
 // what came before it is kept, what comes after it was not handled.
 func (k *TestKit) Feed(input string, records ...TestRecord) error {
 	id := slices.IndexFunc(k.schema.inputs, func(port inputPort) bool { return port.name == input })

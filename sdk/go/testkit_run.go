@@ -182,7 +182,11 @@ func (b *kitBatch) addRecord(record kitRecord, open []kitWindow) {
 }
 
 func (b *kitBatch) addDue(due kitDue, known bool) {
-	if due.closing {
+	switch {
+	case due.visit != nil:
+		b.addVisited(due)
+		return
+	case due.closing:
 		items := appendInt(appendInt(msgp.AppendArrayHeader(b.items, 7), 2), int64(due.table))
 		items = appendInt(appendInt(appendInt(items, b.keyIndex(due.key)), due.bounds.start), due.bounds.end)
 		if known {
@@ -191,7 +195,7 @@ func (b *kitBatch) addDue(due kitDue, known bool) {
 			items = append(items, 0xc7, 0, notPrefetchedExt)
 		}
 		b.items = appendInt(items, 1)
-	} else {
+	default:
 		items := appendInt(appendInt(msgp.AppendArrayHeader(b.items, 6), 1), b.keyIndex(due.key))
 		clock := int64(0)
 		if due.timer.wallClock {
@@ -275,7 +279,7 @@ func (k *TestKit) runFrame(frame batchFrame, hook func(ctx *Context) error, due 
 	if err != nil {
 		return 0, nil, err
 	}
-	done, failed, err := k.apply(result[lengthBytes:], due, written)
+	done, failed, err := k.apply(result[lengthBytes:], &frame, due, written)
 	if err == nil {
 		err = b.runDeferred()
 	}
@@ -283,13 +287,13 @@ func (k *TestKit) runFrame(frame batchFrame, hook func(ctx *Context) error, due 
 }
 
 // apply reads a RESULT as a sidecar would.
-func (k *TestKit) apply(payload []byte, due []kitDue, written writeTime) (int, *FailedRecord, error) {
+func (k *TestKit) apply(payload []byte, frame *batchFrame, due []kitDue, written writeTime) (int, *FailedRecord, error) {
 	r := &frameReader{rest: payload}
 	_, fields := readHead(r)
 	r.uint64("seq")
 	done := int(r.int64("done"))
 	for _, item := range due[:min(done, len(due))] {
-		k.time.handled(item)
+		k.handled(item)
 	}
 	var failed *FailedRecord
 	if !r.isNil() {
@@ -315,6 +319,11 @@ func (k *TestKit) apply(payload []byte, due []kitDue, written writeTime) (int, *
 	if fields > 5 {
 		for count := r.list("timers"); count > 0; count-- {
 			k.time.setTimer(r)
+		}
+	}
+	if fields > 6 {
+		for count := r.list("visits"); count > 0; count-- {
+			k.changeVisit(r, frame.items[done-1].timestamp)
 		}
 	}
 	return done, failed, r.end()

@@ -343,30 +343,37 @@ func (t *kitTime) settle(key []byte, open []kitWindow) {
 	}
 }
 
-// A kitDue is a timer that is due, or a window that closes.
+// A kitDue is a timer that is due, a window that closes, or a row of a visit.
 type kitDue struct {
 	at      int64
 	key     []byte
 	timer   timerID
 	closing bool
-	table   int
+	visit   *kitRun // its key nil: the end
+	table   int     // the id of the store that closes; of the visit
 	bounds  bounds
 	row     string
 	value   []byte
 }
 
 func (d *kitDue) name(s *schema) string {
-	if d.closing {
+	switch {
+	case d.closing:
 		return s.tables[d.table].name
+	case d.visit != nil:
+		return s.visits[d.table].name
 	}
 	return d.timer.name
 }
 
-// handleDue handles timers and closing windows until none is due.
+// handleDue handles timers and closing windows until none is due, and visits to their end.
 func (k *TestKit) handleDue() error {
 	for range testMaxRounds {
 		k.time.sweep()
 		due := k.time.due()
+		if len(due) == 0 {
+			due = k.visited()
+		}
 		if len(due) == 0 {
 			return nil
 		}
@@ -379,11 +386,11 @@ func (k *TestKit) handleDue() error {
 			return err
 		}
 		if failed != nil {
-			k.time.handled(due[done]) // it is given up, as a record would be
+			k.handled(due[done]) // it is given up, as a record would be
 			return k.failed(failed, due[done].name(k.schema), -1)
 		}
 	}
-	return fmt.Errorf("timers make timers due without end: %d rounds", testMaxRounds)
+	return fmt.Errorf("timers make timers due, or visits start visits, without end: %d rounds", testMaxRounds)
 }
 
 // due is all that is due, the earliest first.
@@ -417,6 +424,14 @@ func (t *kitTime) due() []kitDue {
 }
 
 // handled notes that something due is done with.
+func (k *TestKit) handled(due kitDue) {
+	if due.visit != nil {
+		k.visitedDone(due)
+	} else {
+		k.time.handled(due)
+	}
+}
+
 func (t *kitTime) handled(due kitDue) {
 	if due.closing {
 		t.told[due.table][due.row] = true

@@ -19,6 +19,7 @@ type batchShape struct {
 	tables   []tableKind // by readable id
 	closes   []bool      // by readable id: windows are told when they close
 	timers   bool
+	visits   int
 	windowed bool // some table is not plain
 }
 
@@ -28,22 +29,23 @@ const (
 	recordItem itemKind = iota
 	timerItem
 	closingItem
-	hookItem // BEGIN or FINALIZE: an item of no batch
+	visitItem // without a key: the end of the visit
+	hookItem  // BEGIN or FINALIZE: an item of no batch
 )
 
-// A batchItem is a record, a timer that is due or a window that closes.
+// A batchItem is a record, a timer that is due, a window that closes or a row that is visited.
 type batchItem struct {
 	kind      itemKind
 	wallClock bool
-	of        uint32 // the id of a record's input, or of a window's store
+	of        uint32 // the id of a record's input, of a window's store, of a visit
 	keyIndex  int32  // -1: null
 	attempt   uint32
 	// The part of batchFrame.windows that are this item's.
 	firstWindow, endWindow uint32
 	offset                 int64 // of a record; a window's start
-	// What outputs get: a record's timestamp, a timer's time, the last millisecond of a window.
+	// What outputs get: a record's timestamp, a timer's time, the last millisecond of a window, the start of a visit.
 	timestamp int64
-	value     []byte // nil: null
+	value     []byte // nil: null; of a visit its data
 	// Of a record its headers, MessagePack, decoded when asked for, nil for none; of a timer its name.
 	detail []byte
 }
@@ -142,13 +144,13 @@ func (b *batchFrame) readItem(r *frameReader, item *batchItem, shape *batchShape
 	count := r.fields("BATCH item", 1)
 	kind := r.int64("BATCH item")
 	least := 7
-	if kind == 1 {
+	if kind == 1 || kind == 3 {
 		least = 6
 	}
 	if r.err != nil {
 		return
 	}
-	if kind < 0 || kind > 2 {
+	if kind < 0 || kind > 3 {
 		r.fail("BATCH has an item of kind %d", kind)
 		return
 	}
@@ -162,6 +164,8 @@ func (b *batchFrame) readItem(r *frameReader, item *batchItem, shape *batchShape
 		b.readRecord(r, item, &left, shape)
 	case 1:
 		b.readTimer(r, item, shape)
+	case 3:
+		readVisited(r, item, shape)
 	default:
 		b.readClosing(r, item, shape)
 	}
@@ -253,6 +257,21 @@ func (b *batchFrame) readTimer(r *frameReader, item *batchItem, shape *batchShap
 	item.detail = r.bytes("timer name")
 	item.timestamp = r.int64("timer time")
 	item.attempt = r.uint32("timer attempt")
+}
+
+func readVisited(r *frameReader, item *batchItem, shape *batchShape) {
+	item.kind = visitItem
+	item.of = r.uint32("visit")
+	if r.err == nil && int(item.of) >= shape.visits {
+		r.fail("BATCH has a row of visit %d, there are %d", item.of, shape.visits)
+	}
+	item.keyIndex = -1
+	if !r.isNil() {
+		item.keyIndex = r.int32("visit key index")
+	}
+	item.timestamp = r.int64("visit time")
+	item.value = r.maybeBytes("visit data")
+	item.attempt = r.uint32("visit attempt")
 }
 
 func (b *batchFrame) readClosing(r *frameReader, item *batchItem, shape *batchShape) {

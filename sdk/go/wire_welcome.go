@@ -17,7 +17,8 @@ type welcome struct {
 	processor                 string
 	inputs, outputs, stores   []welcomePort
 	joins, lookups            []welcomePort
-	timers                    bool     // the program may set some
+	timers                    bool // the program may set some
+	visits                    []welcomeVisit
 	capabilities              []string // those of HELLO that the sidecar will use
 	frameCap, deadline        int64
 	minTimestamp, maxTimetamp int64
@@ -46,6 +47,8 @@ func readWelcome(r *frameReader) welcome {
 			w.lookups = readPorts(r, field)
 		case "timers":
 			w.timers = !r.isNil() && r.bool(field)
+		case "visits":
+			w.visits = readVisits(r)
 		case "capabilities":
 			for names := r.list(field); names > 0 && r.err == nil; names-- {
 				w.capabilities = append(w.capabilities, r.text(field))
@@ -102,6 +105,35 @@ func readPorts(r *frameReader, what string) []welcomePort {
 		ports = append(ports, port)
 	}
 	return ports
+}
+
+// A welcomeVisit is one of the manifest, with the id of the store it walks.
+type welcomeVisit struct {
+	name  string
+	store uint32
+}
+
+func readVisits(r *frameReader) []welcomeVisit {
+	if r.isNil() {
+		return nil
+	}
+	count := r.list("visits")
+	visits := make([]welcomeVisit, 0, count)
+	for ; count > 0 && r.err == nil; count-- {
+		var visit welcomeVisit
+		for fields := r.mapSize("visits"); fields > 0 && r.err == nil; fields-- {
+			switch r.text("visits") {
+			case "name":
+				visit.name = r.text("visit name")
+			case "store":
+				visit.store = r.uint32("visit store")
+			default:
+				r.skip(1)
+			}
+		}
+		visits = append(visits, visit)
+	}
+	return visits
 }
 
 // readCloses reads of a window's settings, which are the sidecar's business, the one that concerns a program.

@@ -31,7 +31,8 @@ type table interface {
 }
 
 var (
-	stores   = map[string]*store{}
+	counts   = millstream.NewStore("counts", millstream.Bytes, millstream.Bytes)
+	stores   = map[string]*store{"counts": counts}
 	outputs  = map[string]*output{}
 	people   = millstream.NewJoin("people", millstream.Bytes, millstream.Bytes)
 	rates    = millstream.NewLookup("rates", millstream.Bytes, millstream.Bytes)
@@ -39,7 +40,7 @@ var (
 )
 
 func init() {
-	for _, name := range []string{"counts", "archive", "scripts", "nowhere"} {
+	for _, name := range []string{"archive", "scripts", "nowhere"} {
 		stores[name] = millstream.NewStore(name, millstream.Bytes, millstream.Bytes)
 	}
 	for _, name := range []string{"out", "reads", "loop", "nowhere"} {

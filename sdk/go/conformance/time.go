@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/millstream/millstream/sdk/go"
 )
 
-// The commands of windows, sessions and timers, and the handlers of what is due.
+// The commands of windows, sessions, timers and visits, and the handlers of what is due.
 
 type (
 	windowStore  = millstream.WindowStore[[]byte, []byte]
@@ -21,6 +22,7 @@ var (
 	windows  = map[string]*windowStore{}
 	sessions = map[string]*sessionStore{}
 	timers   = map[string]*timer{} // by name and clock
+	walk     = millstream.NewVisit("walk", counts, millstream.Bytes)
 )
 
 func init() {
@@ -53,6 +55,9 @@ func registerTime(app *millstream.App, needs []string) {
 			return due(ctx, closed.Key, text)
 		})
 	}
+	if slices.Contains(needs, "visits") {
+		registerVisits(app)
+	}
 	if !slices.Contains(needs, "timers") {
 		return
 	}
@@ -63,11 +68,39 @@ func registerTime(app *millstream.App, needs []string) {
 	}
 }
 
+func registerVisits(app *millstream.App) {
+	facts := func(at int64, attempt int, data []byte, has bool) string {
+		if !has {
+			data = []byte("~")
+		}
+		return fmt.Sprintf("walk %d %d %s", at, attempt, data)
+	}
+	millstream.OnVisit(app, walk, func(ctx *millstream.Context, row millstream.Visited[[]byte, []byte, []byte]) error {
+		text := facts(row.Timestamp(), row.Attempt(), row.Data, row.HasData)
+		if err := emit(ctx, "out", row.Key, []byte(text), millstream.EmitOptions{}); err != nil {
+			return err
+		}
+		if err := show(ctx, row.Key, row.Value, true); err != nil {
+			return err
+		}
+		return runStored(ctx, row.Key)
+	})
+	millstream.OnVisitEnd(app, walk, func(ctx *millstream.Context, end millstream.VisitEnd[[]byte]) error {
+		text := facts(end.Timestamp(), end.Attempt(), end.Data, end.HasData)
+		return emit(ctx, "out", nil, []byte(text), millstream.EmitOptions{})
+	})
+}
+
 // due tells what is due, then does the script of its key.
 func due(ctx *millstream.Context, key []byte, text string) error {
 	if err := emit(ctx, "out", key, []byte(text), millstream.EmitOptions{}); err != nil {
 		return err
 	}
+	return runStored(ctx, key)
+}
+
+// runStored does the script of a key, if there is one.
+func runStored(ctx *millstream.Context, key []byte) error {
 	script, found, err := stores["scripts"].Get(ctx)
 	if err != nil || !found {
 		return err
@@ -75,7 +108,7 @@ func due(ctx *millstream.Context, key []byte, text string) error {
 	return run(ctx, key, nil, script)
 }
 
-// doTime does a command of windows, sessions or timers; false if it is none.
+// doTime does a command of windows, sessions, timers or visits; false if it is none.
 func doTime(ctx *millstream.Context, own []byte, words []string) (bool, error) {
 	switch words[0] {
 	case "windows", "count_windows", "set_windows", "delete_windows":
@@ -90,6 +123,10 @@ func doTime(ctx *millstream.Context, own []byte, words []string) (bool, error) {
 		return true, countSession(ctx, own, sessions[words[1]])
 	case "timer", "cancel":
 		return true, setTimer(ctx, words)
+	case "visit":
+		return true, changeVisit(ctx, words)
+	case "visit_size":
+		return true, walk.Start(ctx, []byte(strings.Repeat("x", number(words[2]))))
 	case "watermark":
 		var text []byte
 		if watermark, known := ctx.Watermark(); known {
@@ -192,6 +229,26 @@ func countSession(ctx *millstream.Context, own []byte, store *sessionStore) erro
 		return err
 	}
 	return emit(ctx, "out", own, fmt.Appendf(nil, "%s=%d", boundsOf(session), sum), millstream.EmitOptions{})
+}
+
+// changeVisit does `visit NAME start [DATA]`, `visit NAME stop|pause|resume`.
+func changeVisit(ctx *millstream.Context, words []string) error {
+	visit := walk
+	if words[1] != walk.Name() {
+		visit = millstream.NewVisit(words[1], counts, millstream.Bytes)
+	}
+	switch words[2] {
+	case "stop":
+		return visit.Stop(ctx)
+	case "pause":
+		return visit.Pause(ctx)
+	case "resume":
+		return visit.Resume(ctx)
+	}
+	if len(words) > 3 {
+		return visit.Start(ctx, word(words[3]))
+	}
+	return visit.StartPlain(ctx)
 }
 
 // setTimer does `timer NAME TIME [CLOCK [KEY]]` and `cancel NAME [CLOCK [KEY]]`.
