@@ -3,7 +3,7 @@
 //   npm run build && millstream conform --profile conformance/profile.yaml -- node dist/conformance/worker.js
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { App, RejectRecord, bytes, int64, type Clock, type Context, type Record, type Session, type Timer, type Window } from "../src/index.js";
+import { App, RejectRecord, bytes, int64, type Clock, type Context, type Record, type Session, type Timer, type VisitEnd, type Visited, type Window } from "../src/index.js";
 
 type Bytes = Uint8Array;
 
@@ -22,6 +22,7 @@ const timers = named(["tick event", "tick wall", "other event", "other wall"], (
   const [name, clock] = id.split(" ") as [string, Clock];
   return app.timer(name, { key: bytes, clock });
 });
+const walk = app.visit("walk", { store: stores.get("counts")!, data: bytes });
 const gathered = app.gathered<string[]>(() => []);
 
 // A word of a script: ~ is null, % alone is empty, %ff a byte.
@@ -48,7 +49,7 @@ function emit(ctx: Context, words: string[]): void {
   });
 }
 
-/** What a script runs for: a record, a timer, a window that closes. */
+/** What a script runs for: a record, a timer, a window that closes, a row of a visit. */
 interface Subject {
   ctx: Context;
   key: Bytes | null;
@@ -117,7 +118,7 @@ async function onWindows({ ctx, key }: Subject, words: string[]): Promise<boolea
   return false;
 }
 
-/** Commands on sessions and timers. */
+/** Commands on sessions, timers and visits. */
 async function onTime({ ctx, key }: Subject, words: string[]): Promise<boolean> {
   const session = (): Session<Bytes, Bytes> | undefined => sessionStores.get(words[1]!)!.session(ctx);
   const timer = (clock = "event"): Timer<Bytes> => timers.get(`${words[1]} ${clock}`)!;
@@ -137,9 +138,17 @@ async function onTime({ ctx, key }: Subject, words: string[]): Promise<boolean> 
     }
     case "timer": return timer(words[3]).set(ctx, Number(words[2]), word(words[4]) ?? undefined), true;
     case "cancel": return timer(words[2]).cancel(ctx, word(words[3]) ?? undefined), true;
+    case "visit": return changeVisit(ctx, words), true;
+    case "visit_size": return walk.start(ctx, Buffer.alloc(Number(words[2]), "x")), true;
     case "watermark": return outputs.get("out")!.emit(ctx, null, ctx.watermark === undefined ? null : Buffer.from(String(ctx.watermark))), true;
   }
   return false;
+}
+
+function changeVisit(ctx: Context, words: string[]): void {
+  const visit = words[1] === walk.name ? walk : app.visit(words[1]!, { store: stores.get("counts")!, data: bytes });
+  if (words[2] === "start") visit.start(ctx, word(words[3]) ?? undefined);
+  else visit[words[2] as "stop" | "pause" | "resume"](ctx);
 }
 
 async function run(subject: Subject, words: string[]): Promise<void> {
@@ -191,6 +200,16 @@ if (needs.includes("timers")) {
       await runStored({ ctx, key: due.key });
     });
   }
+}
+if (needs.includes("visits")) {
+  const facts = ({ visit, time, attempt, data }: Visited<Bytes, Bytes, Bytes> | VisitEnd<Bytes>): Buffer =>
+    Buffer.concat([Buffer.from(`${visit} ${time} ${attempt} `), data ?? Buffer.from("~")]);
+  app.onVisit(walk, async (ctx, row) => {
+    outputs.get("out")!.emit(ctx, row.key, facts(row));
+    show(ctx, row.key, row.value);
+    await runStored({ ctx, key: row.key });
+  });
+  app.onVisitEnd(walk, (ctx, end) => outputs.get("out")!.emit(ctx, null, facts(end)));
 }
 if (needs.includes("closings")) {
   app.onClose(windowStores.get("final")!, async (ctx, window) => {

@@ -11,6 +11,7 @@ import { Output } from "./output.js";
 import { supervise } from "./processes.js";
 import { Store } from "./store.js";
 import { Timer, timerId, type Clock, type RegisteredTimer, type TimerHandler } from "./timer.js";
+import { Visit, type RegisteredVisit, type VisitEndHandler, type VisitHandler } from "./visit.js";
 import { SessionStore, WindowStore, type CloseHandler, type RegisteredClosing, type SessionOptions } from "./window.js";
 import { socketPath, Worker } from "./worker.js";
 
@@ -73,6 +74,8 @@ export class App {
   readonly closings = new Map<string, RegisteredClosing>();
   /** By store. @internal */
   readonly sessions = new Map<string, SessionStore<unknown, unknown>>();
+  /** By name. @internal */
+  readonly visits = new Map<string, RegisteredVisit>();
   /** @internal */
   readonly hooks: Hooks = {};
 
@@ -135,6 +138,36 @@ export class App {
     if (this.closings.has(store.name)) throw new ConfigError(`store "${store.name}" already has a handler for closing windows`);
     this.closings.set(store.name, { store: store as unknown as WindowStore<unknown, unknown>, handle: handle as unknown as CloseHandler<unknown, unknown> });
     return this;
+  }
+
+  /** A handle on a visit of the manifest, the store it walks, and the codec of what it is started with. */
+  visit<K, V, D>(name: string, options: { store: Store<K, V>; data: Codec<D> }): Visit<K, V, D> {
+    return new Visit(name, options.store, options.data);
+  }
+
+  /**
+   * Makes a function the handler of the rows of a visit: called for every row of its store in the task, in the order of the key bytes,
+   * once in committed effect. Records are handled in between.
+   */
+  onVisit<K, V, D>(visit: Visit<K, V, D>, handle: VisitHandler<K, V, D>): this {
+    const registered = this.registeredVisit(visit);
+    if (registered.handle !== undefined) throw new ConfigError(`visit "${visit.name}" already has a handler`);
+    registered.handle = handle as unknown as VisitHandler<unknown, unknown, unknown>;
+    return this;
+  }
+
+  /** Makes a function the one that is called behind the last row of a visit. */
+  onVisitEnd<K, V, D>(visit: Visit<K, V, D>, handle: VisitEndHandler<D>): this {
+    const registered = this.registeredVisit(visit);
+    if (registered.handleEnd !== undefined) throw new ConfigError(`the end of visit "${visit.name}" already has a handler`);
+    registered.handleEnd = handle as VisitEndHandler<unknown>;
+    return this;
+  }
+
+  private registeredVisit<K, V, D>(visit: Visit<K, V, D>): RegisteredVisit {
+    const registered = this.visits.get(visit.name) ?? { visit: visit as unknown as Visit<unknown, unknown, unknown> };
+    this.visits.set(visit.name, registered);
+    return registered;
   }
 
   /**

@@ -1,5 +1,5 @@
 // One batch in flight: what its items know and stage, and its RESULT.
-import { CLOSING, RECORD, TIMER, type BatchFrame, type Bounds, type ClosingItem, type Item, type OpenWindow, type TimerItem } from "./batch_frame.js";
+import { CLOSING, RECORD, TIMER, VISIT, type BatchFrame, type Bounds, type ClosingItem, type Item, type OpenWindow, type TimerItem, type VisitItem } from "./batch_frame.js";
 import { Context, Record } from "./context.js";
 import { BatchVoided, OutputError, UndeclaredError, listed } from "./errors.js";
 import { failureOf } from "./failures.js";
@@ -8,6 +8,7 @@ import { MAX_ELEMENTS, NOT_PREFETCHED, Writer, type Int, type Prefetched } from 
 import { sessionRow } from "./row_keys.js";
 import type { Schema } from "./schema.js";
 import { Due } from "./timer.js";
+import { VisitEnd } from "./visit.js";
 import { cannotMerge } from "./window.js";
 import { DEFAULT_FRAME_CAP, FLAG_TRACE, Kind, LENGTH_BYTES, type Failure, type ScanRequest } from "./wire.js";
 
@@ -82,6 +83,8 @@ export class BatchRun {
   private headerCount = 0;
   private readonly timers = new Writer(0);
   private timerCount = 0;
+  private readonly visits = new Writer(0);
+  private visitCount = 0;
   /** Timers set or cancelled in this batch, where it has timers that could be meant. */
   private timersSet: Set<string> | undefined;
   private readonly deferred: Deferred[] = [];
@@ -174,6 +177,7 @@ export class BatchRun {
         break;
       }
       this.done = index + 1;
+      if (this.visitCount > 0) break; // it counts from here on: rows of this batch may not be wanted any more
       const now = performance.now();
       if (now - turn > TURN_MS && this.done < items.length) {
         await new Promise(setImmediate);
@@ -185,9 +189,10 @@ export class BatchRun {
     return this.result(this.hook === undefined ? this.done : 0, failure);
   }
 
-  /** A timer, a window that closes, or a hook. */
+  /** A timer, a window that closes, a row of a visit, or a hook. */
   private runOther(item: Exclude<Item, { kind: typeof RECORD }>): void | Promise<void> {
     if (item.kind === TIMER) return this.isOvertaken(item) ? undefined : this.runTimer(item);
+    if (item.kind === VISIT) return this.runVisited(item);
     return item.kind === CLOSING ? this.runClosing(item) : this.hook!(this.ctx);
   }
 
@@ -205,6 +210,13 @@ export class BatchRun {
     const { store, handle } = this.schema.tables[item.store]!.closing!; // the schema has seen to it
     const window = await store.closed(this.ctx, item);
     if (window !== undefined) await handle(this.ctx, window);
+  }
+
+  private async runVisited(item: VisitItem): Promise<void> {
+    const { visit, handle, handleEnd } = this.schema.visits[item.visit]!.registered; // the schema has seen to it
+    if (item.key < 0) return handleEnd?.(this.ctx, new VisitEnd(item, visit));
+    const row = await visit.visited(this.ctx, item);
+    if (row !== undefined) await handle!(this.ctx, row);
   }
 
   /** Does what was put off. What fails in it is the failure of its item: what follows it counts no more. */
@@ -285,6 +297,12 @@ export class BatchRun {
     else w.int(time);
     this.timerCount += 1;
     this.timersSet?.add(pendingId(key, clock, name));
+  }
+
+  /** Stages a start of a visit, or what else is done to it. */
+  stageVisit(visit: number, what: number, data: Uint8Array | null): void {
+    this.visits.list(3).int(visit).int(what).maybeBin(data);
+    this.visitCount += 1;
   }
 
   /** Puts something off until the batch counts. */
@@ -400,15 +418,24 @@ export class BatchRun {
     mark.headers = this.headerCount;
     mark.timerBytes = this.timers.length;
     mark.timers = this.timerCount;
+    mark.visitBytes = this.visits.length;
+    mark.visits = this.visitCount;
     mark.deferred = this.deferred.length;
     return mark;
   }
 
   /** What came after `mark` alone does not fit a RESULT. */
   private full(mark: Mark): boolean {
-    const bytes = this.opBytes + this.outputs.length + this.timers.length - mark.opBytes - mark.outputBytes - mark.timerBytes;
-    const elements = this.ops.length + this.outputCount + this.headerCount + this.timerCount - mark.ops - mark.outputs - mark.headers - mark.timers;
+    const { length } = this;
+    const bytes = length - mark.opBytes - mark.outputBytes - mark.timerBytes - mark.visitBytes;
+    const elements = this.ops.length + this.outputCount + this.headerCount + this.timerCount + this.visitCount -
+      mark.ops - mark.outputs - mark.headers - mark.timers - mark.visits;
     return bytes > Math.min(this.schema.frameCap, DEFAULT_FRAME_CAP) - RESULT_RESERVE || elements > MAX_ELEMENTS / 2;
+  }
+
+  /** Bytes of what is staged. */
+  private get length(): number {
+    return this.opBytes + this.outputs.length + this.timers.length + this.visits.length;
   }
 
   private undo(mark: Mark): void {
@@ -424,10 +451,12 @@ export class BatchRun {
     this.headerCount = mark.headers;
     this.timers.truncate(mark.timerBytes);
     this.timerCount = mark.timers;
+    this.visits.truncate(mark.visitBytes);
+    this.visitCount = mark.visits;
     this.deferred.length = mark.deferred;
   }
 
-  /** RESULT: the last write of each key, the outputs, the timers. */
+  /** RESULT: the last write of each key, the outputs, the timers, what was done to visits. */
   private result(done: number, failure: Failure | undefined): Buffer {
     const last = this.ops.filter((op, index) => op.slot.op === index);
     const byStore = new Map<number, Op[]>();
@@ -436,8 +465,9 @@ export class BatchRun {
       if (ops === undefined) byStore.set(op.store, [op]);
       else ops.push(op);
     }
-    const w = new Writer(this.opBytes + this.outputs.length + this.timers.length + 256);
-    w.raw(Buffer.alloc(LENGTH_BYTES)).list(this.timerCount > 0 ? 7 : 6).int(Kind.RESULT).int(this.frame.seq).int(done);
+    const fields = this.visitCount > 0 ? 7 : this.timerCount > 0 ? 6 : 5;
+    const w = new Writer(this.length + 256);
+    w.raw(Buffer.alloc(LENGTH_BYTES)).list(fields + 1).int(Kind.RESULT).int(this.frame.seq).int(done);
     writeFailure(w, failure);
     w.map(byStore.size);
     for (const [store, ops] of byStore) {
@@ -445,7 +475,8 @@ export class BatchRun {
       for (const op of ops) w.list(2).bin(op.key).maybeBin(op.value);
     }
     w.list(this.outputCount).raw(this.outputs.bytes);
-    if (this.timerCount > 0) w.list(this.timerCount).raw(this.timers.bytes);
+    if (fields > 5) w.list(this.timerCount).raw(this.timers.bytes);
+    if (fields > 6) w.list(this.visitCount).raw(this.visits.bytes);
     const whole = w.bytes;
     whole.writeUInt32BE(whole.length - LENGTH_BYTES);
     return whole;
@@ -461,6 +492,8 @@ class Mark {
   headers = 0;
   timerBytes = 0;
   timers = 0;
+  visitBytes = 0;
+  visits = 0;
   deferred = 0;
 }
 /** The beginning of a batch. */

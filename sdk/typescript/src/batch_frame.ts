@@ -11,6 +11,8 @@ export interface Shape {
   /** By readable id. */
   tables: readonly { readonly kind: TableKind; readonly final: boolean }[];
   timers: boolean;
+  /** How many visits there are. */
+  visits: number;
   /** Whether a table is windowed. */
   windowed: boolean;
 }
@@ -18,8 +20,9 @@ export interface Shape {
 export const RECORD = 0;
 export const TIMER = 1;
 export const CLOSING = 2;
+export const VISIT = 3;
 /** Of the one item that stands for BEGIN or FINALIZE; no frame has it. */
-export const HOOK = 3;
+export const HOOK = -1;
 export const EVENT_TIME = 0;
 export const WALL_CLOCK = 1;
 
@@ -27,7 +30,7 @@ export const WALL_CLOCK = 1;
 interface ItemHead {
   /** -1: a null key. */
   readonly key: number;
-  /** That of its outputs: a record's own, a timer's time, the last moment of a window. */
+  /** That of its outputs: a record's own, a timer's time, the last moment of a window, the start of a visit. */
   readonly timestamp: number;
   readonly attempt: number;
   /** The open windows and sessions that take it. */
@@ -54,6 +57,13 @@ export interface ClosingItem extends ItemHead {
   readonly value: Prefetched;
 }
 
+/** A row that is visited; without a key the end of the visit. */
+export interface VisitItem extends ItemHead {
+  readonly kind: typeof VISIT;
+  readonly visit: number;
+  readonly data: Buffer | null;
+}
+
 export interface HookItem extends ItemHead {
   readonly kind: typeof HOOK;
 }
@@ -61,7 +71,7 @@ export interface HookItem extends ItemHead {
 /** A hook has no key and no time: its outputs get the sidecar's. */
 export const HOOK_ITEM: HookItem = { kind: HOOK, key: -1, timestamp: NaN, attempt: 1, windows: undefined };
 
-export type Item = RecordItem | TimerItem | ClosingItem | HookItem;
+export type Item = RecordItem | TimerItem | ClosingItem | VisitItem | HookItem;
 
 /** A window from `start` up to before `end`, or a session with its first and last record there. Exact, beyond 2^53 too. */
 export interface Bounds {
@@ -178,6 +188,7 @@ function readItem(r: Reader, keys: number, shape: Shape): Item {
   if (kind === RECORD) return readRecord(r, count, keys, shape);
   if (kind === TIMER && shape.timers) return readTimer(r, count, keys);
   if (kind === CLOSING) return readClosing(r, count, keys, shape);
+  if (kind === VISIT) return readVisited(r, count, keys, shape);
   throw new ProtocolError(`BATCH has an item of kind ${kind}, which is not known or not declared`);
 }
 
@@ -247,6 +258,17 @@ function readClosing(r: Reader, count: number, keys: number, shape: Shape): Clos
   const attempt = readAttempt(r);
   r.skip(count - 7);
   return { kind: CLOSING, key, timestamp: Number(end) - 1, attempt, windows: [{ store, start, end, parts: undefined }], store, value };
+}
+
+function readVisited(r: Reader, count: number, keys: number, shape: Shape): VisitItem {
+  least(count, 6, "row of a visit");
+  const visit = r.index("visit", shape.visits - 1);
+  const key = r.nil() ? -1 : r.index("visit key", keys - 1);
+  const timestamp = Number(r.int("visit time"));
+  const data = r.maybeBytes("visit data");
+  const attempt = readAttempt(r);
+  r.skip(count - 6);
+  return { kind: VISIT, key, timestamp, attempt, windows: undefined, visit, data };
 }
 
 export function readHeaders(r: Reader): Header[] {

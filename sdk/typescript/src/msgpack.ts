@@ -249,6 +249,10 @@ export class Writer {
     return this.raw(value);
   }
 
+  maybeInt(value: Int | null): this {
+    return value === null ? this.nil() : this.int(value);
+  }
+
   maybeBin(value: Uint8Array | null): this {
     return value === null ? this.nil() : this.bin(value);
   }

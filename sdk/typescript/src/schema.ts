@@ -1,10 +1,11 @@
 // What WELCOME declares joined with the program's handlers. Read-only, shared by all batches of a session.
 import type { App, Registered } from "./app.js";
 import { isWindowed, type Shape, type TableKind } from "./batch_frame.js";
-import { ConfigError, listed } from "./errors.js";
+import { ConfigError, ProtocolError, listed } from "./errors.js";
 import type { Hooks } from "./hooks.js";
 import type { Int } from "./msgpack.js";
 import { timerId, type RegisteredTimer } from "./timer.js";
+import { VISITS, checkVisits, type RegisteredVisit } from "./visit.js";
 import type { Port, Welcome } from "./welcome.js";
 import type { RegisteredClosing, SessionStore } from "./window.js";
 import { HELLO_FRAME_CAP, MAX_FRAME_CAP, MAX_VERSION, MIN_VERSION } from "./wire.js";
@@ -27,6 +28,13 @@ export interface TablePort extends Port {
   sessions: SessionStore<unknown, unknown> | undefined;
 }
 
+/** A visit, with the id of the store it walks. */
+export interface VisitPort {
+  name: string;
+  store: number;
+  registered: RegisteredVisit;
+}
+
 export class Schema {
   readonly processor: string;
   readonly session: Int;
@@ -37,6 +45,7 @@ export class Schema {
   readonly shape: Shape;
   readonly outputIds: ReadonlyMap<string, number>;
   readonly timers: ReadonlyMap<string, RegisteredTimer>;
+  readonly visits: readonly VisitPort[];
   readonly hooks: Hooks;
   /** Hooks of the program that this sidecar does not call. */
   readonly uncalledHooks: string[];
@@ -65,8 +74,9 @@ export class Schema {
       ...welcome.joins.map((port) => table(port, "join", false)),
       ...welcome.lookups.map((port) => table(port, "lookup", false)),
     ];
+    this.visits = visitPorts(app, welcome);
     this.shape = {
-      inputs: this.inputs.length, tables: this.tables, timers: welcome.timers, windowed: this.tables.some((port) => isWindowed(port.kind)),
+      inputs: this.inputs.length, tables: this.tables, timers: welcome.timers, visits: this.visits.length, windowed: this.tables.some((port) => isWindowed(port.kind)),
     };
     this.timers = app.timers;
     this.hooks = app.hooks;
@@ -81,6 +91,11 @@ export class Schema {
     return this.tables.findIndex((port) => port.name === name && port.kind === kind);
   }
 
+  /** The id of a visit, -1 if there is none of that name. */
+  visitId(name: string): number {
+    return this.visits.findIndex((visit) => visit.name === name);
+  }
+
   /** The tables that a name could have meant, for messages. */
   declared(kind: TableKind): string {
     const isStore = (one: TableKind): boolean => one !== "join" && one !== "lookup";
@@ -91,6 +106,20 @@ export class Schema {
   timer(clock: number, name: string): RegisteredTimer | undefined {
     return this.timers.get(timerId(clock, name));
   }
+}
+
+/** The capabilities of HELLO. */
+export function capabilitiesOf(app: App): string[] {
+  return app.visits.size > 0 ? [...Object.keys(app.hooks), VISITS] : Object.keys(app.hooks);
+}
+
+function visitPorts(app: App, welcome: Welcome): VisitPort[] {
+  checkVisits(app.visits, welcome.visits.map(({ name, store }) => {
+    const port = welcome.stores[store];
+    if (port === undefined) throw new ProtocolError(`visit "${name}" is of store ${store}, there are ${welcome.stores.length}`);
+    return { name, store: port.name };
+  }));
+  return welcome.visits.map(({ name, store }) => ({ name, store, registered: app.visits.get(name)! }));
 }
 
 /** Names what this version cannot do, instead of ignoring it. */

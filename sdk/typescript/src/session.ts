@@ -11,7 +11,7 @@ import { FrameCutter } from "./frames.js";
 import type { GatheredValues, Hook } from "./hooks.js";
 import type { Logger } from "./log.js";
 import { Reader, type Int } from "./msgpack.js";
-import { Schema } from "./schema.js";
+import { Schema, capabilitiesOf } from "./schema.js";
 import { readWelcome } from "./welcome.js";
 import {
   DEFAULT_FRAME_CAP, Kind, LENGTH_BYTES, errorFrame, extendFrame, getFrame, goodbyeFrame, helloFrame, kindName, numberFrame, scanFrame, type ScanRequest,
@@ -78,7 +78,7 @@ export class Session implements Link {
     try {
       await new Promise<void>((resolve, reject) => {
         session.welcomed = (error) => (error === undefined ? resolve() : reject(error));
-        session.send(helloFrame(app.inputs, Object.keys(app.hooks), parallel, name));
+        session.send(helloFrame(app.inputs, capabilitiesOf(app), parallel, name));
       });
     } catch (error) {
       session.end((error as Error).message);

@@ -9,32 +9,36 @@
  * ```
  *
  * The records go through the same code as in production, as frames of the worker protocol: codecs, limits, the prefix rule,
- * reads of own writes, windows, sessions, timers, hooks. Event time is that of the records fed; timers of the wall clock follow
- * {@link TestKit.advance}. What becomes due is handled before feed() resolves. What it does not imitate: retries with backoff,
+ * reads of own writes, windows, sessions, timers, visits, hooks. Event time is that of the records fed; timers of the wall clock follow
+ * {@link TestKit.advance}. What becomes due is handled before feed() resolves, and so are all rows of a visit
+ * that is started. What it does not imitate: retries with backoff,
  * partitions (a kit is one task), `timestamps.maxAhead`, and the log itself.
  *
  * @packageDocumentation
  */
 import type { App, Codecs } from "./app.js";
 import { BatchRun, type Link, type ScanPage } from "./batch.js";
-import { CLOSING, EVENT_TIME, RECORD, TIMER, hookBatch, readBatch, readHeaders, type BatchFrame, type OpenWindow, type TableKind } from "./batch_frame.js";
+import { CLOSING, EVENT_TIME, RECORD, TIMER, VISIT, hookBatch, readBatch, readHeaders, type BatchFrame, type OpenWindow, type TableKind } from "./batch_frame.js";
 import type { Codec } from "./codecs.js";
 import { textToBytes } from "./codecs.js";
 import { ConfigError, MillstreamError, listed } from "./errors.js";
 import type { GatheredValues, Hook } from "./hooks.js";
 import { Reader, Writer, type Header } from "./msgpack.js";
 import type { EmitOptions, Output } from "./output.js";
-import { LOOP, Schema } from "./schema.js";
+import { LOOP, Schema, capabilitiesOf } from "./schema.js";
 import type { Table } from "./table.js";
 import { KitTime, latin1, storePort, type DueItem, type PendingTimer, type TestStore } from "./testing_time.js";
+import { KitVisits, type TestVisit, type VisitedItem } from "./testing_visits.js";
+import { START, type Visit } from "./visit.js";
 import { emptyWelcome, portOf, type Port } from "./welcome.js";
 import type { SessionStore, WindowStore } from "./window.js";
 import { Kind, LENGTH_BYTES, MAX_VERSION, type Failure, type ScanRequest } from "./wire.js";
 
 export type { PendingTimer, SessionRules, TestStore, WindowRules } from "./testing_time.js";
+export type { TestVisit } from "./testing_visits.js";
 export type { Failure } from "./wire.js";
 
-const START = 1_700_000_000_000;
+const FIRST_NOW = 1_700_000_000_000;
 const MAX_BYTES = 1 << 20;
 const MAX_TIMESTAMP = 253_402_300_799_999;
 /** Rows per page of a scan: few, so that tests meet paging. */
@@ -54,6 +58,8 @@ export interface TestSetup {
   lookups?: readonly string[];
   /** Whether timers may be set. */
   timers?: boolean;
+  /** Visits, each with the name of the store it walks. */
+  visits?: readonly TestVisit[];
   /** Of all inputs, in milliseconds; default 0. */
   lateness?: number;
   /** What becomes of records that are late for all their windows; default "Drop". */
@@ -102,7 +108,7 @@ export interface TestWindow<K = unknown, V = unknown> {
 
 /**
  * Thrown by feed() when a handler failed: what the sidecar would be told. What came before in the batch is kept. For a timer, a window
- * that closes or a hook, `input` is its name, and `offset` -1.
+ * that closes, a row of a visit or a hook, `input` is its name, and `offset` -1.
  */
 export class RecordFailed extends MillstreamError {
   /** The input's name. */
@@ -137,12 +143,13 @@ interface Outcome {
 /** One task of a processor in memory. */
 export class TestKit {
   /** The wall clock, and the timestamp of records that are fed without one, in milliseconds since 1970. */
-  now = START;
+  now = FIRST_NOW;
   private readonly schema: Schema;
   private readonly rows: Map<string, Buffer>[];
   private readonly emitted: Emitted[][];
   private readonly offsets: number[];
   private readonly time: KitTime;
+  private readonly visited: KitVisits;
   private readonly gathered: GatheredValues = new Map();
   private looping: Fed[] = [];
   private seq = 0;
@@ -153,12 +160,13 @@ export class TestKit {
     this.schema = new Schema({
       ...emptyWelcome(), version: MAX_VERSION, session: 1, processor: "test", inputs: ports(app.inputs), outputs: ports(setup.outputs),
       stores: stores.map((store) => ({ ...storePort(store), max: MAX_BYTES })), joins: ports(setup.joins), lookups: ports(setup.lookups),
-      timers: setup.timers ?? false, capabilities: Object.keys(app.hooks), maxTimestamp: MAX_TIMESTAMP,
+      timers: setup.timers ?? false, visits: visitsOf(setup), capabilities: capabilitiesOf(app), maxTimestamp: MAX_TIMESTAMP,
     }, app);
     this.rows = this.schema.tables.map(() => new Map());
     this.emitted = this.schema.outputs.map(() => []);
     this.offsets = this.schema.inputs.map(() => 0);
     this.time = new KitTime(stores, this.rows, this.offsets.length, setup.lateness ?? 0);
+    this.visited = new KitVisits(this.schema.visits, this.rows);
   }
 
   /**
@@ -181,7 +189,20 @@ export class TestKit {
     await this.deliver();
   }
 
+  /** Starts a visit as a handler would, at `now`, and lets it run to its end. */
+  async visit<K, V, D>(visit: Visit<K, V, D>, data?: D): Promise<void> {
+    const id = this.schema.visitId(visit.name);
+    if (id < 0) throw new ConfigError(`no visit "${visit.name}"; visits: ${listed(this.schema.visits.map(({ name }) => name))}`);
+    this.visited.apply(id, START, data === undefined ? null : Buffer.from(visit.encodeRaw(data)), this.now);
+    await this.deliver();
+  }
+
   // -- what there is
+
+  /** The visits that were started and have not ended: those that are paused. */
+  visits(): string[] {
+    return this.visited.underWay();
+  }
 
   /** Stream time: how far event time has come, in milliseconds since 1970; undefined before the first record. */
   get watermark(): number | undefined {
@@ -286,27 +307,42 @@ export class TestKit {
     }
   }
 
-  /** Timers and closings that are due, until there are none. A handler may make more due. */
+  /** Timers and closings that are due, and rows of visits, until there are none. A handler may make more due. */
   private async deliver(): Promise<void> {
     for (let round = 0; ; ++round) {
-      if (round === MAX_ROUNDS) throw new MillstreamError(`timers make timers due without end: ${MAX_ROUNDS} rounds`);
+      if (round === MAX_ROUNDS) throw new MillstreamError(`timers make timers due, or visits start visits, without end: ${MAX_ROUNDS} rounds`);
       this.time.sweep();
-      const due = this.time.due(this.now);
+      let due: (DueItem | VisitedItem)[] = this.time.due(this.now);
+      if (due.length === 0) due = this.visited.next();
       if (due.length === 0) return;
       const items = new KitItems();
       for (const item of due) this.writeDue(items, item);
       const { done, failure } = await this.send(items, this.time.now, this.time.now ?? this.now, due);
       if (failure === undefined) continue;
       const failed = due[done]!;
-      this.time.handled(failed); // given up, as a record would be
-      throw new RecordFailed(failed.kind === TIMER ? failed.name : this.schema.tables[failed.table]!.name, -1, failure);
+      this.handled(failed); // given up, as a record would be
+      throw new RecordFailed(this.nameOf(failed), -1, failure);
     }
   }
 
-  private writeDue(items: KitItems, due: DueItem): void {
-    const place = items.place(due.key);
-    if (due.kind === TIMER) items.add(6).int(TIMER).int(place).int(due.clock).str(due.name).int(due.time).int(1);
-    else items.add(7).int(CLOSING).int(due.table).int(place).int(due.bounds.start).int(due.bounds.end).bin(this.time.valueOf(due)).int(1);
+  private handled(due: DueItem | VisitedItem): void {
+    if (due.kind === VISIT) this.visited.handled(due);
+    else this.time.handled(due);
+  }
+
+  private nameOf(due: DueItem | VisitedItem): string {
+    if (due.kind === VISIT) return this.schema.visits[due.visit]!.name;
+    return due.kind === TIMER ? due.name : this.schema.tables[due.table]!.name;
+  }
+
+  private writeDue(items: KitItems, due: DueItem | VisitedItem): void {
+    const place = due.key === null ? null : items.place(due.key);
+    if (due.kind === VISIT) {
+      items.add(6).int(VISIT).int(due.visit).maybeInt(place).int(due.time).maybeBin(due.data).int(1);
+      return;
+    }
+    if (due.kind === TIMER) items.add(6).int(TIMER).maybeInt(place).int(due.clock).str(due.name).int(due.time).int(1);
+    else items.add(7).int(CLOSING).int(due.table).maybeInt(place).int(due.bounds.start).int(due.bounds.end).bin(this.time.valueOf(due)).int(1);
   }
 
   private records(records: readonly Fed[], open: readonly OpenWindow[]): KitItems {
@@ -325,7 +361,7 @@ export class TestKit {
   }
 
   /** Sends a BATCH of these items, as a sidecar would. */
-  private async send(items: KitItems, watermark: number | undefined, timestamp: number, due: readonly DueItem[] = []): Promise<Outcome> {
+  private async send(items: KitItems, watermark: number | undefined, timestamp: number, due: readonly (DueItem | VisitedItem)[] = []): Promise<Outcome> {
     const w = new Writer(1024).list(8).int(Kind.BATCH).int(++this.seq).int(this.task).int(0);
     items.write(w);
     const tables = this.schema.tables.map((_, id) => id).filter((id) => this.setup.prefetch !== false && this.schema.tables[id]!.kind !== "lookup");
@@ -351,9 +387,9 @@ export class TestKit {
     for (const { start, end, value } of rows) w.list(3).int(start).int(end).bin(value);
   }
 
-  private async run(batch: BatchFrame, timestamp: number, hook: Hook | undefined, due: readonly DueItem[] = []): Promise<Outcome> {
+  private async run(batch: BatchFrame, timestamp: number, hook: Hook | undefined, due: readonly (DueItem | VisitedItem)[] = []): Promise<Outcome> {
     const run = new BatchRun(this.schema, new KitLink(this.rows), batch, this.gathered, hook);
-    return this.apply(new Reader((await run.run()).subarray(LENGTH_BYTES)), timestamp, due);
+    return this.apply(new Reader((await run.run()).subarray(LENGTH_BYTES)), batch, timestamp, due);
   }
 
   private get task(): number {
@@ -361,12 +397,12 @@ export class TestKit {
   }
 
   // Reads a RESULT as a sidecar would.
-  private apply(r: Reader, timestamp: number, due: readonly DueItem[]): Outcome {
+  private apply(r: Reader, batch: BatchFrame, timestamp: number, due: readonly (DueItem | VisitedItem)[]): Outcome {
     const all = r.fields("RESULT", 6);
     r.int("kind");
     r.int("seq");
     const done = r.number("done");
-    due.slice(0, done).forEach((item) => this.time.handled(item)); // before what is set anew
+    due.slice(0, done).forEach((item) => this.handled(item)); // before what is set anew
     const failure = r.nil() ? undefined : readFailure(r);
     for (let stores = r.map("ops"); stores > 0; --stores) {
       const store = r.number("store");
@@ -385,6 +421,10 @@ export class TestKit {
       r.fields("timer", 4);
       const [key, clock, name] = [r.bytes("key"), r.number("clock"), r.text("name")];
       this.time.set(key, clock, name, r.nil() ? null : r.number("time"));
+    }
+    for (let count = all > 7 ? r.list("visits") : 0; count > 0; --count) {
+      r.fields("visit", 3);
+      this.visited.apply(r.number("visit"), r.number("what"), r.maybeBytes("data"), batch.items[done - 1]!.timestamp);
     }
     r.end();
     return { done, failure };
@@ -438,6 +478,15 @@ function writeOpen(w: Writer, open: readonly OpenWindow[]): void {
     w.list(parts.length);
     for (const part of parts) w.list(2).int(part.start).int(part.end);
   }
+}
+
+/** With the ids of their stores. */
+function visitsOf({ visits = [], stores = [] }: TestSetup): { name: string; store: number }[] {
+  const names = stores.map((store) => (typeof store === "string" ? store : store.name));
+  return visits.map(({ name, store }) => {
+    if (!names.includes(store)) throw new ConfigError(`visit "${name}" walks store "${store}"; stores: ${listed(names)}`);
+    return { name, store: names.indexOf(store) };
+  });
 }
 
 const limited = (name: string): Port => ({ ...portOf(name), max: MAX_BYTES });

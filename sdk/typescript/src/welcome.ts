@@ -32,6 +32,8 @@ export interface Welcome {
   lookups: Port[];
   /** Whether the program may set timers. */
   timers: boolean;
+  /** Each with the id of the store it walks. */
+  visits: { name: string; store: number }[];
   /** Those of HELLO that the sidecar will use. */
   capabilities: string[];
   frameCap: number;
@@ -43,8 +45,8 @@ export interface Welcome {
 /** A WELCOME that says nothing. */
 export function emptyWelcome(): Omit<Welcome, "version" | "session"> {
   return {
-    processor: "", inputs: [], outputs: [], stores: [], joins: [], lookups: [], timers: false, capabilities: [], frameCap: DEFAULT_FRAME_CAP,
-    deadline: 60_000, minTimestamp: 0, maxTimestamp: Number.MAX_SAFE_INTEGER,
+    processor: "", inputs: [], outputs: [], stores: [], joins: [], lookups: [], timers: false, visits: [], capabilities: [],
+    frameCap: DEFAULT_FRAME_CAP, deadline: 60_000, minTimestamp: 0, maxTimestamp: Number.MAX_SAFE_INTEGER,
   };
 }
 
@@ -58,6 +60,7 @@ export function readWelcome(r: Reader): Welcome {
       case "processor": w.processor = r.text(field); break;
       case "inputs": case "outputs": case "stores": case "joins": case "lookups": w[field] = readPorts(r, field); break;
       case "timers": w.timers = !r.nil() && r.bool(field); break;
+      case "visits": if (!r.nil()) w.visits = readVisits(r); break;
       case "capabilities": for (let names = r.list(field); names > 0; --names) w.capabilities.push(r.text(field)); break;
       case "limits": readLimits(r, w); break;
       default: r.skip(1);
@@ -65,6 +68,23 @@ export function readWelcome(r: Reader): Welcome {
   }
   if (w.version === undefined || w.session === undefined) throw new ProtocolError("WELCOME has no protocol version or no session");
   return w as Welcome;
+}
+
+function readVisits(r: Reader): Welcome["visits"] {
+  const visits: Welcome["visits"] = [];
+  for (let count = r.list("visits"); count > 0; --count) {
+    const visit = { name: "", store: 0 };
+    for (let fields = r.map("visits"); fields > 0; --fields) {
+      const field = r.text("visits");
+      switch (field) {
+        case "name": visit.name = r.text(field); break;
+        case "store": visit.store = r.index("visit store", 2 ** 31 - 1); break;
+        default: r.skip(1);
+      }
+    }
+    visits.push(visit);
+  }
+  return visits;
 }
 
 function readLimits(r: Reader, w: Pick<Welcome, "frameCap" | "deadline" | "minTimestamp" | "maxTimestamp">): void {

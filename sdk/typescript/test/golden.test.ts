@@ -4,7 +4,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 
 import { ProtocolError } from "millstream";
-import { CLOSING, RECORD, TIMER, readBatch, readCommitted, readHook, type BatchFrame, type Item, type Row, type Shape } from "../src/batch_frame.js";
+import { CLOSING, RECORD, TIMER, VISIT, readBatch, readCommitted, readHook, type BatchFrame, type Item, type Row, type Shape } from "../src/batch_frame.js";
 import { FrameCutter } from "../src/frames.js";
 import { NOT_PREFETCHED, Reader, type Prefetched } from "../src/msgpack.js";
 import { windowRow } from "../src/row_keys.js";
@@ -28,9 +28,11 @@ const framesOf = (folder: URL): Map<string, Golden> => new Map(readdirSync(folde
 const FRAMES = framesOf(FOLDER);
 const TIME_FRAMES = framesOf(new URL("time/", FOLDER));
 const HOOK_FRAMES = framesOf(new URL("hooks/", FOLDER));
+const VISIT_FRAMES = framesOf(new URL("visits/", FOLDER));
 const keyed = { kind: "KeyValue", final: false } as const;
-const PLAIN: Shape = { inputs: 8, tables: new Array<typeof keyed>(8).fill(keyed), timers: false, windowed: false };
-const TIMED: Shape = { inputs: 1, tables: [{ kind: "Window", final: true }, { kind: "Session", final: false }], timers: true, windowed: true };
+const PLAIN: Shape = { inputs: 8, tables: new Array<typeof keyed>(8).fill(keyed), timers: false, visits: 0, windowed: false };
+const VISITED: Shape = { ...PLAIN, visits: 2 };
+const TIMED: Shape = { inputs: 1, tables: [{ kind: "Window", final: true }, { kind: "Session", final: false }], timers: true, visits: 0, windowed: true };
 
 function payloadOf(golden: Golden): Buffer {
   const cutter = new FrameCutter(DEFAULT_FRAME_CAP);
@@ -58,6 +60,7 @@ function shownItem(item: Item): unknown {
     const { start, end } = item.windows![0]!;
     return { closing: item.store, keyIndex: key, start, end, value: shownState(item.value), attempt };
   }
+  if (item.kind === VISIT) return { visit: item.visit, keyIndex: key < 0 ? null : key, time: timestamp, data: shown(item.data), attempt };
   assert.equal(item.kind, RECORD);
   if (item.kind !== RECORD) return undefined;
   const windows = item.windows?.map(({ store, start, end, parts }) =>
@@ -138,6 +141,28 @@ test("frames about time", () => {
   }
 });
 
+test("frames of visits", () => {
+  let batches = 0;
+  for (const [name, golden] of VISIT_FRAMES) {
+    if (golden.direction === "W->S") continue;
+    const payload = payloadOf(golden);
+    if (golden.refused !== undefined) {
+      assert.throws(() => read(payload, VISITED), ProtocolError, `${name}: ${golden.refused}`);
+      continue;
+    }
+    const got = read(payload, VISITED);
+    if (golden.message!.kind !== "BATCH") {
+      assert.deepEqual((got as ReturnType<typeof readWelcome>).visits, golden.message!["visits"], name);
+      continue;
+    }
+    batches += 1;
+    assert.deepEqual(got, golden.message, name);
+    assert.throws(() => read(payload), ProtocolError, `${name} where none was declared`);
+    for (let cut = 0; cut < payload.length; ++cut) assert.throws(() => read(payload.subarray(0, cut), VISITED), ProtocolError, `${name} at ${cut}`);
+  }
+  assert.ok(batches > 1);
+});
+
 test("frames of hooks", () => {
   assert.equal(HOOK_FRAMES.size, 4);
   for (const [name, golden] of HOOK_FRAMES) {
@@ -186,7 +211,8 @@ test("frames with a wrong byte are read or refused, nothing else", () => {
   const all = [...FRAMES].map(([name, golden]) => [name, golden, PLAIN] as const);
   const timed = [...TIME_FRAMES].map(([name, golden]) => [name, golden, TIMED] as const);
   const hooks = [...HOOK_FRAMES].map(([name, golden]) => [name, golden, PLAIN] as const);
-  for (const [name, golden, shape] of [...all, ...timed, ...hooks]) {
+  const visits = [...VISIT_FRAMES].map(([name, golden]) => [name, golden, VISITED] as const);
+  for (const [name, golden, shape] of [...all, ...timed, ...hooks, ...visits]) {
     if (golden.message === undefined || golden.direction === "W->S") continue;
     const payload = payloadOf(golden);
     for (let at = 0; at < Math.min(payload.length, 1024); ++at) {
