@@ -7,6 +7,7 @@ import dev.millstream.OpenSession;
 import dev.millstream.SessionStore;
 import dev.millstream.Timer;
 import dev.millstream.Timers;
+import dev.millstream.Visit;
 import dev.millstream.Window;
 import dev.millstream.WindowStore;
 import java.io.ByteArrayOutputStream;
@@ -15,7 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/** What scripts do with windows, sessions and timers, and what happens when timers are due and windows close. */
+/** What scripts do with windows, sessions, timers and visits, and what happens when timers are due, windows close and rows are visited. */
 final class TimeCommands {
   private static final Map<String, WindowStore<byte[], byte[]>> WINDOWS = new HashMap<>();
   private static final Map<String, SessionStore<byte[], byte[]>> SESSIONS = new HashMap<>();
@@ -35,7 +36,13 @@ final class TimeCommands {
     }
   }
 
+  private static final Visit<byte[], byte[], byte[]> WALK = visit("walk");
+
   private TimeCommands() {}
+
+  private static Visit<byte[], byte[], byte[]> visit(String name) {
+    return Visit.of(name, ConformanceWorker.COUNTS, Codecs.BYTES);
+  }
 
   private static byte[] join(List<byte[]> parts, char between) {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
@@ -73,6 +80,8 @@ final class TimeCommands {
       case "set_session" -> SESSIONS.get(words[1]).session(ctx).orElseThrow().put(ConformanceWorker.word(words[2]));
       case "timer" -> setTimer(ctx, words);
       case "cancel" -> cancelTimer(ctx, words);
+      case "visit" -> changeVisit(ctx, words);
+      case "visit_size" -> WALK.start(ctx, ConformanceWorker.bytes("x".repeat(Integer.parseInt(words[2]))));
       case "watermark" -> ConformanceWorker.emit(ctx, null,
           ctx.watermark().isPresent() ? ConformanceWorker.bytes(String.valueOf(ctx.watermark().getAsLong())) : null);
       default -> {
@@ -130,6 +139,30 @@ final class TimeCommands {
     }
   }
 
+  /** visit NAME start [DATA], visit NAME stop|pause|resume */
+  private static void changeVisit(Context ctx, String[] words) {
+    Visit<byte[], byte[], byte[]> visit = visit(words[1]);
+    switch (words[2]) {
+      case "start" -> visit.start(ctx, words.length > 3 ? ConformanceWorker.word(words[3]) : null);
+      case "stop" -> visit.stop(ctx);
+      case "pause" -> visit.pause(ctx);
+      default -> visit.resume(ctx);
+    }
+  }
+
+  private static byte[] facts(String visit, long time, int attempt, byte[] data) {
+    return join(List.of(ConformanceWorker.bytes(visit + " " + time + " " + attempt), data == null ? new byte[] {'~'} : data), ' ');
+  }
+
+  private static void visits(App app) {
+    app.onVisit(WALK, (ctx, row) -> {
+      ConformanceWorker.emit(ctx, row.key(), facts(row.visit(), row.time(), row.attempt(), row.data()));
+      ConformanceWorker.show(ctx, row.key(), Optional.of(row.value()));
+      ConformanceWorker.runStored(ctx, row.key());
+    });
+    app.onVisitEnd(WALK, (ctx, end) -> ConformanceWorker.emit(ctx, null, facts(end.visit(), end.time(), end.attempt(), end.data())));
+  }
+
   private static void due(Context ctx, String clock, Timer<byte[]> timer) throws InterruptedException {
     ConformanceWorker.emit(ctx, timer.key(),
         ConformanceWorker.bytes(timer.name() + " " + clock + " " + timer.time() + " " + timer.attempt()));
@@ -145,6 +178,9 @@ final class TimeCommands {
   static void handlers(App app, List<String> needs) {
     if (needs.contains("timers")) {
       TIMERS.forEach((id, timers) -> app.onTimer(timers, (ctx, timer) -> due(ctx, id.substring(0, id.indexOf(' ')), timer)));
+    }
+    if (needs.contains("visits")) {
+      visits(app);
     }
     if (needs.contains("closings")) {
       app.onClose(WINDOWS.get("final"), TimeCommands::closed);

@@ -17,6 +17,7 @@ public final class App {
   /** By store. */
   final Map<String, DueHandler> closings = new LinkedHashMap<>();
   final Map<String, SessionStore<?, ?>> sessions = new LinkedHashMap<>();
+  final Map<String, VisitHandlers> visits = new LinkedHashMap<>();
   /** null where the program has none. */
   Hook begin;
   Hook finalizing;
@@ -43,7 +44,7 @@ public final class App {
     return this;
   }
 
-  /** Handles a timer, or a window that closes. */
+  /** Handles a timer, a window that closes, or a row of a visit. */
   interface DueHandler {
     void handle(Context ctx) throws Exception;
   }
@@ -76,6 +77,53 @@ public final class App {
     if (closings.putIfAbsent(store.name(), due) != null) {
       throw new ConfigException("windows of store \"" + store.name() + "\" already have a handler");
     }
+    return this;
+  }
+
+  /** What a program does with one visit; null where it does nothing. */
+  static final class VisitHandlers {
+    final Visit<?, ?, ?> visit;
+    DueHandler rows;
+    DueHandler end;
+
+    VisitHandlers(Visit<?, ?, ?> visit) {
+      this.visit = visit;
+    }
+  }
+
+  /**
+   * Makes a function the handler of the rows of a visit: called for every row of its store in the task, in the order of the key bytes, once
+   * in committed effect. Records are handled in between.
+   *
+   * @throws ConfigException if they have a handler already
+   */
+  public <K, V, D> App onVisit(Visit<K, V, D> visit, VisitHandler<K, V, D> handler) {
+    Objects.requireNonNull(handler, "a handler");
+    VisitHandlers known = visits.computeIfAbsent(visit.name(), name -> new VisitHandlers(visit));
+    if (known.rows != null) {
+      throw new ConfigException("visit \"" + visit.name() + "\" already has a handler");
+    }
+    known.rows = ctx -> {
+      Visited<K, V, D> row = visit.visited(ctx);
+      if (row != null) {
+        handler.handle(ctx, row);
+      }
+    };
+    return this;
+  }
+
+  /**
+   * Makes a function the one that is called behind the last row of a visit.
+   *
+   * @throws ConfigException if there is one already
+   */
+  public <D> App onVisitEnd(Visit<?, ?, D> visit, VisitEndHandler<D> handler) {
+    Objects.requireNonNull(handler, "a handler");
+    VisitHandlers known = visits.computeIfAbsent(visit.name(), name -> new VisitHandlers(visit));
+    if (known.end != null) {
+      throw new ConfigException("the end of visit \"" + visit.name() + "\" already has a handler");
+    }
+    known.end = ctx -> handler.handle(ctx, visit.end(ctx));
     return this;
   }
 
@@ -139,6 +187,9 @@ public final class App {
     }
     if (committed != null) {
       names.add("committed");
+    }
+    if (!visits.isEmpty()) {
+      names.add(Visit.CAPABILITY);
     }
     return names;
   }

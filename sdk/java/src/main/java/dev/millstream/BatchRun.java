@@ -79,6 +79,9 @@ final class BatchRun {
     }
   }
 
+  /** What is done to a visit; the data may be null. */
+  record StagedVisit(int visit, Visit.What what, byte[] data) {}
+
   private record TimerId(Bytes key, Timers.Id id) {}
 
   private static final class StoreRun {
@@ -105,6 +108,7 @@ final class BatchRun {
   private final List<Op> ops = new ArrayList<>();
   private int toldOps;
   private final List<StagedTimer> timers = new ArrayList<>(0);
+  private final List<StagedVisit> visits = new ArrayList<>(0);
   private final Set<TimerId> touchedTimers = new HashSet<>(0);
   private final FrameWriter outputs = new FrameWriter(); // encoded, one after the other
   private int outputCount;
@@ -164,10 +168,10 @@ final class BatchRun {
   }
 
   /** Where the staged effects end. */
-  private record Mark(int ops, int timers, int outputSize, int outputCount, long staged, int elements) {}
+  private record Mark(int ops, int timers, int visits, int outputSize, int outputCount, long staged, int elements) {}
 
   private Mark mark() {
-    return new Mark(ops.size(), timers.size(), outputs.size(), outputCount, staged, elements);
+    return new Mark(ops.size(), timers.size(), visits.size(), outputs.size(), outputCount, staged, elements);
   }
 
   /** Handles the items and gives the RESULT. Throws BatchVoidedError, or what the link throws in a traced batch. */
@@ -211,8 +215,11 @@ final class BatchRun {
         return result(at, undo(before), Failures.of(problem));
       }
       done = at + 1;
+      if (!visits.isEmpty()) { // it counts from here on: rows of this batch may not be wanted any more
+        break;
+      }
     }
-    return result(frame.items.length, outputs.size(), null);
+    return result(done, outputs.size(), null);
   }
 
   private OutputException tooLarge(String what, long bytes) {
@@ -252,8 +259,11 @@ final class BatchRun {
       hook.hook().run(ctx);
     } else if (ctx.item.kind == BatchItem.RECORD) {
       schema.inputs.get(ctx.item.input).registered().handle(ctx);
-    } else if (ctx.item.kind == BatchItem.CLOSING || !touchedTimers.contains(new TimerId(ctx.key(), new Timers.Id(ctx.item.clock, ctx.item.name)))) {
-      schema.due(ctx.item).handle(ctx);
+    } else if (ctx.item.kind != BatchItem.TIMER || !touchedTimers.contains(new TimerId(ctx.key(), new Timers.Id(ctx.item.clock, ctx.item.name)))) {
+      App.DueHandler due = schema.due(ctx.item);
+      if (due != null) {
+        due.handle(ctx);
+      }
     } // else an earlier item set the timer anew, or cancelled it: this one is passed over
   }
 
@@ -264,6 +274,7 @@ final class BatchRun {
     }
     ops.subList(mark.ops, ops.size()).clear();
     timers.subList(mark.timers, timers.size()).clear();
+    visits.subList(mark.visits, visits.size()).clear();
     outputCount = mark.outputCount;
     return mark.outputSize;
   }
@@ -346,6 +357,13 @@ final class BatchRun {
     elements++;
   }
 
+  /** Stages what is done to a visit. */
+  void stageVisit(StagedVisit visit) {
+    visits.add(visit);
+    staged += (visit.data == null ? 0 : visit.data.length) + OVERHEAD;
+    elements++;
+  }
+
   /** Stages a write; a null value deletes. */
   void write(Context ctx, int store, Slot slot, Bytes key, Bytes value) {
     stage(new Op(store, ctx.index, key, value, slot));
@@ -407,7 +425,8 @@ final class BatchRun {
 
   /** RESULT: the last write of each key, and the outputs. */
   byte[] result(int done, int outputSize, Failures.Failure failure) {
-    FrameWriter w = Frames.begin(Kind.RESULT, timers.isEmpty() ? 5 : 6).uint64(frame.seq).int64(done);
+    int fields = !visits.isEmpty() ? 7 : !timers.isEmpty() ? 6 : 5;
+    FrameWriter w = Frames.begin(Kind.RESULT, fields).uint64(frame.seq).int64(done);
     if (failure == null) {
       w.nil();
     } else {
@@ -436,18 +455,26 @@ final class BatchRun {
     if (outputSize > 0) {
       w.raw(outputs.toBytes(), outputSize);
     }
-    if (!timers.isEmpty()) {
-      w.list(timers.size());
-      for (StagedTimer timer : timers) {
-        w.list(4).bin(timer.key).int64(timer.id.clock()).text(timer.id.name());
-        if (timer.time == null) {
-          w.nil();
-        } else {
-          w.int64(timer.time);
-        }
-      }
+    if (fields > 5) {
+      writeTimers(w);
+    }
+    if (fields > 6) {
+      w.list(visits.size());
+      visits.forEach(visit -> w.list(3).int64(visit.visit).int64(visit.what.ordinal()).maybeBin(visit.data));
     }
     return w.toBytes();
+  }
+
+  private void writeTimers(FrameWriter w) {
+    w.list(timers.size());
+    for (StagedTimer timer : timers) {
+      w.list(4).bin(timer.key).int64(timer.id.clock()).text(timer.id.name());
+      if (timer.time == null) {
+        w.nil();
+      } else {
+        w.int64(timer.time);
+      }
+    }
   }
 
   /** Ends a batch that no longer counts; the sidecar drops it. */

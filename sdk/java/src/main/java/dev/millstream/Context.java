@@ -28,7 +28,10 @@ public final class Context {
     this.index = index;
   }
 
-  /** The input's name in the manifest; "(begin)", "(finalize)", "(timer)" or "(closing)" in a function that is not called for a record. */
+  /**
+   * The input's name in the manifest; "(begin)", "(finalize)", "(timer)", "(closing)" or "(visit)" in a function that is not called for a
+   * record.
+   */
   public String input() {
     if (item == null) {
       return "(" + batch.hook.name() + ")";
@@ -36,6 +39,7 @@ public final class Context {
     return switch (item.kind) {
       case BatchItem.TIMER -> "(timer)";
       case BatchItem.CLOSING -> "(closing)";
+      case BatchItem.VISIT -> "(visit)";
       default -> batch.schema.inputs.get(item.input).name();
     };
   }

@@ -1,6 +1,7 @@
 package dev.millstream;
 
 import dev.millstream.internal.BatchItem;
+import dev.millstream.internal.FrameReader;
 import dev.millstream.internal.Kind;
 import dev.millstream.internal.WelcomeFrame;
 import dev.millstream.internal.WelcomeFrame.Port;
@@ -14,6 +15,9 @@ import java.util.Set;
 /** What WELCOME declares joined with the program's handlers. Immutable, shared by all batches of a session. */
 final class Schema {
   record Input(String name, String topic, Registered<?, ?> registered) {}
+
+  /** A visit with what the program does; `end` may be null. */
+  record VisitOf(String name, int store, App.DueHandler rows, App.DueHandler end) {}
 
   private static final Set<String> TYPES = Set.of("KeyValue", "Window", "Session");
 
@@ -29,6 +33,7 @@ final class Schema {
   final Map<String, Integer> lookupIds;
   final Set<String> capabilities;
   final boolean timers;
+  final List<VisitOf> visits = new ArrayList<>();
   final BatchItem.Shape shape;
   private final App app;
   final int frameCap;
@@ -64,7 +69,9 @@ final class Schema {
     this.app = app;
     join(w.inputs);
     checkDue();
-    shape = new BatchItem.Shape(inputs.size(), stores.stream().map(Port::type).toList(), readable(), timers);
+    shape = new BatchItem.Shape(inputs.size(), stores.stream().map(Port::type).toList(), readable(), timers, w.visits.size());
+    w.visits.forEach(this::addVisit);
+    checkVisits();
   }
 
   /** The program's handle on a store of sessions; one that cannot merge if it has none. */
@@ -74,6 +81,7 @@ final class Schema {
     return known != null ? known : SessionStore.of(name, Codecs.BYTES, Codecs.BYTES);
   }
 
+  /** null: the program does not want to know. */
   App.DueHandler due(BatchItem item) {
     if (item.kind == BatchItem.TIMER) {
       App.DueHandler handler = app.timers.get(new Timers.Id(item.clock, item.name));
@@ -82,12 +90,51 @@ final class Schema {
       }
       return handler;
     }
+    if (item.kind == BatchItem.VISIT) {
+      VisitOf visit = visits.get(item.visit);
+      return item.keyIndex < 0 ? visit.end : visit.rows;
+    }
     App.DueHandler handler = app.closings.get(stores.get(item.store).name());
     if (handler == null) {
       throw new UndeclaredException("a window of store \"" + stores.get(item.store).name() + "\" closes and nobody handles it; add "
           + "app.onClose(...)");
     }
     return handler;
+  }
+
+  /** -1 if there is none of that name. */
+  int visitId(String name) {
+    return visitNames().indexOf(name);
+  }
+
+  List<String> visitNames() {
+    return visits.stream().map(VisitOf::name).toList();
+  }
+
+  private void addVisit(WelcomeFrame.VisitPort port) {
+    if (port.store() >= stores.size()) {
+      throw FrameReader.bad("visit \"" + port.name() + "\" is of store " + port.store() + ", there are " + stores.size());
+    }
+    String store = stores.get(port.store()).name();
+    App.VisitHandlers known = app.visits.get(port.name());
+    if (known == null || known.rows == null) {
+      throw new ConfigException("the manifest declares visit \"" + port.name() + "\", for which the program has no handler; add "
+          + "app.onVisit(...)");
+    }
+    if (!known.visit.store.name().equals(store)) {
+      throw new ConfigException("visit \"" + port.name() + "\" walks store \"" + store + "\" in the manifest, and \""
+          + known.visit.store.name() + "\" in the program");
+    }
+    visits.add(new VisitOf(port.name(), port.store(), known.rows, known.end));
+  }
+
+  private void checkVisits() {
+    app.visits.forEach((name, known) -> {
+      if (visitId(name) < 0) {
+        throw new ConfigException("the program handles visit \"" + name + "\", which the manifest does not declare; add {name: " + name
+            + ", store: " + known.visit.store.name() + "} to spec.visits. Visits: " + listed(visitNames()));
+      }
+    });
   }
 
   private void checkDue() {

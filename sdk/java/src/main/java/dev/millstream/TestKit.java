@@ -32,7 +32,8 @@ import java.util.TreeMap;
  * }</pre>
  *
  * <p>Records go through the same code as in production, as frames of the worker protocol: codecs, limits, the prefix rule, reads of own
- * writes. What it does not imitate: retries, partitions, and the log itself. Not thread-safe.
+ * writes. What becomes due is handled before a call returns, and so are all rows of a visit that is started. What it does not imitate:
+ * retries, partitions, and the log itself. Not thread-safe.
  */
 public final class TestKit {
   private static final long START = 1_700_000_000_000L;
@@ -52,6 +53,7 @@ public final class TestKit {
   private List<TestRecord> looping = new ArrayList<>(); // sent to the loop and not handled yet
   private final List<RecordFailedException> failures = new ArrayList<>();
   private final KitTime time;
+  private final KitVisits visits;
   private long now = START;
   private long seq;
 
@@ -69,6 +71,7 @@ public final class TestKit {
     welcome.outputs = ports(builder.outputs);
     welcome.stores = builder.stores.stream().map(name -> storePort(name, builder.rules(name))).toList();
     welcome.timers = !app.timers.isEmpty();
+    welcome.visits = builder.visitPorts();
     welcome.joins = ports(builder.joins);
     welcome.lookups = ports(builder.lookups);
     welcome.capabilities = app.capabilities();
@@ -80,6 +83,7 @@ public final class TestKit {
     builder.outputs.forEach(output -> emitted.add(new ArrayList<>()));
     offsets = new long[app.inputs().size()];
     time = new KitTime(builder.stores.stream().map(builder::rules).toList(), rows, offsets.length, builder.lateness.toMillis());
+    visits = new KitVisits(schema.visits, rows);
   }
 
   private static Port storePort(String name, KitTime.Rules rules) {
@@ -102,6 +106,7 @@ public final class TestKit {
     private final List<String> outputs = new ArrayList<>();
     private final List<String> joins = new ArrayList<>();
     private final List<String> lookups = new ArrayList<>();
+    private final List<Visit<?, ?, ?>> visits = new ArrayList<>();
     private final Map<String, KitTime.Rules> rules = new HashMap<>();
     private Duration lateness = Duration.ZERO;
     private int task;
@@ -157,6 +162,23 @@ public final class TestKit {
     public Builder outputs(Output<?, ?>... handles) {
       Arrays.stream(handles).map(Output::name).forEach(outputs::add);
       return this;
+    }
+
+    /** Declares visits; their stores are among those declared. */
+    public Builder visits(Visit<?, ?, ?>... handles) {
+      visits.addAll(Arrays.asList(handles));
+      return this;
+    }
+
+    private List<WelcomeFrame.VisitPort> visitPorts() {
+      return visits.stream().map(visit -> {
+        int store = stores.indexOf(visit.store.name());
+        if (store < 0) {
+          throw new ConfigException("visit \"" + visit.name() + "\" walks store \"" + visit.store.name() + "\"; stores: "
+              + Schema.listed(stores));
+        }
+        return new WelcomeFrame.VisitPort(visit.name(), store);
+      }).toList();
     }
 
     /** Declares joins; {@link TestKit#setState} fills them. */
@@ -289,16 +311,21 @@ public final class TestKit {
     return failed;
   }
 
-  // Timers and closings that are due, until there are none. A handler may make more due.
+  // Timers and closings that are due, and rows of visits, until there are none. A handler may make more due.
   private void deliver() {
     for (int rounds = 0;; rounds++) {
       time.sweep();
       List<KitTime.Due> due = time.due(now);
-      if (due.isEmpty()) {
+      List<KitVisits.Item> visited = due.isEmpty() ? visits.next() : List.of();
+      if (due.isEmpty() && visited.isEmpty()) {
         return;
       }
       if (rounds == MAX_ROUNDS) {
-        throw new MillstreamException("timers make timers due " + MAX_ROUNDS + " times: they do not end");
+        throw new MillstreamException("timers make timers due, or visits start visits, " + MAX_ROUNDS + " times: they do not end");
+      }
+      if (due.isEmpty()) {
+        visit(visited);
+        continue;
       }
       KitTime.Due first = due.get(0);
       time.handled(first);
@@ -310,11 +337,35 @@ public final class TestKit {
     }
   }
 
+  private void visit(List<KitVisits.Item> items) {
+    BatchRun run = run(visitBatch(items));
+    int done = apply(run, items);
+    if (run.problem() != null) {
+      visits.handled(items.get(done)); // given up, as a record would be
+      throw failed(schema.visits.get(items.get(done).visit()).name(), -1, run.problem());
+    }
+  }
+
   private BatchRun run(byte[] batch) {
     FrameReader r = new FrameReader(batch);
     int fields = r.fields("frame", 1) - 1;
     r.uint64("kind");
     return new BatchRun(schema, new KitLink(rows, gathered), BatchFrame.read(r, fields, schema.shape));
+  }
+
+  /** Starts a visit as a handler would, at {@link #now}, and lets it run to its end; data of null is none. */
+  public <D> void visit(Visit<?, ?, D> visit, D data) {
+    int id = schema.visitId(visit.name());
+    if (id < 0) {
+      throw new ConfigException("no visit \"" + visit.name() + "\"; visits: " + Schema.listed(schema.visitNames()));
+    }
+    visits.change(id, Visit.What.START, encode(visit.dataCodec, data), now);
+    deliver();
+  }
+
+  /** The names of the visits that were started and have not ended: those that are paused. */
+  public List<String> visits() {
+    return visits.underWay();
   }
 
   /** The timestamp, in milliseconds since 1970, of records that are fed without one. */
@@ -454,6 +505,22 @@ public final class TestKit {
     }
   }
 
+  private byte[] visitBatch(List<KitVisits.Item> visited) {
+    FrameWriter items = new FrameWriter();
+    Map<Bytes, Integer> keys = new LinkedHashMap<>();
+    for (KitVisits.Item item : visited) {
+      items.list(6).int64(BatchItem.VISIT).int64(item.visit());
+      if (item.key() == null) {
+        items.nil();
+      } else {
+        items.int64(keys.size());
+        keys.put(item.key(), keys.size());
+      }
+      items.int64(item.time()).maybeBin(item.data()).int64(1);
+    }
+    return batch(keys.keySet(), visited.size(), items);
+  }
+
   private byte[] dueBatch(KitTime.Due due) {
     FrameWriter items = new FrameWriter();
     if (due.timer() != null) {
@@ -504,13 +571,18 @@ public final class TestKit {
     }
   }
 
-  /** Runs a batch and does what its RESULT says; how many items are done. */
   private int apply(BatchRun run) {
+    return apply(run, List.of());
+  }
+
+  /** Runs a batch and does what its RESULT says; how many items are done. `visited`: the items, if they are rows of a visit. */
+  private int apply(BatchRun run, List<KitVisits.Item> visited) {
     FrameReader r = new FrameReader(run.run());
     int all = r.fields("RESULT", 6);
     r.uint64("kind");
     r.uint64("seq");
     int done = r.int32("done");
+    visited.stream().limit(done).forEach(visits::handled);
     r.skip(1); // the failure is known as what was thrown
     for (int stores = r.map("ops"); stores > 0; stores--) {
       TreeMap<Bytes, Bytes> of = rows.get(r.int32("store"));
@@ -550,6 +622,12 @@ public final class TestKit {
       Bytes key = r.bytes("key");
       Timers.Id id = new Timers.Id(r.int32("clock"), r.text("name"));
       time.set(key, id, r.isNil() ? null : (Long) r.int64("time"));
+    }
+    for (int count = r.more(all - 7) ? r.list("visits") : 0; count > 0; count--) {
+      r.fields("visit", 3);
+      int visit = r.int32("visit");
+      Visit.What what = Visit.What.values()[r.int32("what")];
+      visits.change(visit, what, r.maybeBytes("data"), run.frame.items[done - 1].timestamp);
     }
     r.end();
     return done;

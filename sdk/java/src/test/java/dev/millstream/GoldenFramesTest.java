@@ -202,7 +202,7 @@ class GoldenFramesTest {
     assertTrue(declared.stores.get(0).isFinal());
     assertEquals(60_000, declared.stores.get(0).size());
     assertEquals("Session", declared.stores.get(1).type());
-    BatchItem.Shape shape = new BatchItem.Shape(1, declared.stores.stream().map(WelcomeFrame.Port::type).toList(), 2, true);
+    BatchItem.Shape shape = new BatchItem.Shape(1, declared.stores.stream().map(WelcomeFrame.Port::type).toList(), 2, true, 0);
     for (String name : List.of("batch-timer", "batch-closing", "batch-windows")) {
       JsonNode frame = JSON.readTree(folder.resolve(name + ".json").toFile());
       FrameReader r = new FrameReader(payload(frame));
@@ -213,6 +213,59 @@ class GoldenFramesTest {
     }
     JsonNode timers = JSON.readTree(folder.resolve("result-timers.json").toFile());
     assertEquals(HEX.formatHex(payload(timers)), HEX.formatHex(encodeResult(timers.get("message"))));
+  }
+
+  private static String shownVisits(BatchFrame b) {
+    StringBuilder text = new StringBuilder();
+    for (BatchItem item : b.items) {
+      Object key = item.keyIndex < 0 ? "none" : shown(b.keys[item.keyIndex]);
+      text.append(item.kind == BatchItem.VISIT
+          ? List.of("visit", item.visit, key, item.timestamp, shown(item.value), item.attempt) : List.of("record", key));
+    }
+    return text.toString();
+  }
+
+  private static String shownVisits(JsonNode m) {
+    StringBuilder text = new StringBuilder();
+    for (JsonNode item : m.get("items")) {
+      Object key = item.get("keyIndex").isNull() ? "none" : m.get("keys").get(item.get("keyIndex").asInt());
+      text.append(item.has("visit") ? List.of("visit", item.get("visit").asInt(), key, item.get("time").asLong(), item.get("data"),
+          item.get("attempt").asInt()) : List.of("record", key));
+    }
+    return text.toString();
+  }
+
+  @Test
+  void framesOfVisits() throws IOException {
+    BatchItem.Shape shape = new BatchItem.Shape(1, List.of("KeyValue"), 1, false, 2);
+    int batches = 0;
+    int results = 0;
+    try (Stream<Path> files = Files.list(FRAMES.resolve("visits"))) {
+      for (Path file : files.toList()) {
+        JsonNode frame = JSON.readTree(file.toFile());
+        JsonNode message = frame.get("message");
+        if (frame.get("direction").asText().equals("W->S")) {
+          if (frame.path("canonical").asBoolean() && message.get("kind").asText().equals("RESULT")) {
+            results++;
+            assertEquals(HEX.formatHex(payload(frame)), HEX.formatHex(encodeResult(message)), file.toString());
+          }
+          continue;
+        }
+        FrameReader r = new FrameReader(payload(frame));
+        int fields = r.fields("frame", 1) - 1;
+        r.uint64("kind");
+        if (message == null) {
+          assertThrows(ProtocolException.class, () -> BatchFrame.read(r, fields, shape), file.toString());
+        } else if (message.get("kind").asText().equals("WELCOME")) {
+          assertEquals(List.of(new WelcomeFrame.VisitPort("interest", 0), new WelcomeFrame.VisitPort("audit", 0)), WelcomeFrame.read(r).visits);
+        } else {
+          batches++;
+          assertEquals(shownVisits(message), shownVisits(BatchFrame.read(r, fields, shape)), file.toString());
+          assertThrows(ProtocolException.class, () -> read(payload(frame)), "where none was declared");
+        }
+      }
+    }
+    assertTrue(batches > 1 && results > 0);
   }
 
   @Test
@@ -275,6 +328,9 @@ class GoldenFramesTest {
     for (JsonNode timer : m.path("timers")) {
       Timers.Id id = new Timers.Id(timer.get("clock").asInt(), timer.get("name").asText());
       run.stageTimer(new BatchRun.StagedTimer(Bytes.of(raw(timer.get("key"))), id, timer.get("time").isNull() ? null : (Long) timer.get("time").asLong()));
+    }
+    for (JsonNode visit : m.path("visits")) {
+      run.stageVisit(new BatchRun.StagedVisit(visit.get("visit").asInt(), Visit.What.values()[visit.get("what").asInt()], raw(visit.get("data"))));
     }
     FrameWriter w = run.outputs();
     for (JsonNode output : m.get("outputs")) {

@@ -3,16 +3,17 @@ package dev.millstream.internal;
 import java.util.ArrayList;
 import java.util.List;
 
-/** An item of a BATCH: a record, a timer that is due, or a window that closes. */
+/** An item of a BATCH: a record, a timer that is due, a window that closes, or a row that is visited. */
 public final class BatchItem {
   public static final int RECORD = 0;
   public static final int TIMER = 1;
   public static final int CLOSING = 2;
+  public static final int VISIT = 3;
 
-  /** Ids that WELCOME declared: how many inputs, the types of the stores, whether there are timers. */
-  public record Shape(int inputs, List<String> stores, int readable, boolean timers, boolean anyWindows) {
-    public Shape(int inputs, List<String> stores, int readable, boolean timers) {
-      this(inputs, stores, readable, timers, stores.stream().anyMatch(type -> !type.equals("KeyValue")));
+  /** Ids that WELCOME declared: how many inputs, the types of the stores, whether there are timers, how many visits. */
+  public record Shape(int inputs, List<String> stores, int readable, boolean timers, int visits, boolean anyWindows) {
+    public Shape(int inputs, List<String> stores, int readable, boolean timers, int visits) {
+      this(inputs, stores, readable, timers, visits, stores.stream().anyMatch(type -> !type.equals("KeyValue")));
     }
 
     public boolean isWindowed(int store) {
@@ -28,13 +29,13 @@ public final class BatchItem {
 
   public int kind = RECORD;
   public int input;
-  /** An index in the batch's keys; -1 is a record without a key. */
+  /** An index in the batch's keys; -1 is a record without a key, or the end of a visit. */
   public int keyIndex;
   public int attempt = 1;
   public long offset = -1;
-  /** The default time of outputs: of a record, of a timer, the last moment of a window that closes. */
+  /** The default time of outputs: of a record, of a timer, the last moment of a window that closes, the start of a visit. */
   public long timestamp;
-  /** null for a tombstone. */
+  /** null for a tombstone; of a visit what it was started with, null for nothing. */
   public Bytes value;
   /** Checked, but read only when asked for; null for none. */
   public Bytes headers;
@@ -42,6 +43,8 @@ public final class BatchItem {
   /** Of a timer. */
   public int clock;
   public String name;
+  /** Of a row that is visited. */
+  public int visit;
   /** Of a window that closes. */
   public int store;
   public Span span;
@@ -56,10 +59,12 @@ public final class BatchItem {
       item.readTimer(r, count);
     } else if (kind == CLOSING) {
       item.readClosing(r, count, shape);
+    } else if (kind == VISIT) {
+      item.readVisited(r, count, shape);
     } else {
       throw FrameReader.bad("BATCH has an item of kind " + kind + ", which is not supported, or not declared");
     }
-    boolean mayLackKey = kind == RECORD;
+    boolean mayLackKey = kind == RECORD || kind == VISIT;
     if (item.keyIndex >= keys || item.keyIndex < 0 && !mayLackKey) {
       throw FrameReader.bad("BATCH names key " + item.keyIndex + ", it has " + keys);
     }
@@ -153,6 +158,20 @@ public final class BatchItem {
     r.skip(left);
     if (clock > 1) {
       throw FrameReader.bad("BATCH has a timer of clock " + clock);
+    }
+  }
+
+  private void readVisited(FrameReader r, int count, Shape shape) {
+    int left = least(count, 6, "row of a visit");
+    kind = VISIT;
+    visit = r.int32("visit");
+    keyIndex = r.isNil() ? -1 : r.int32("visit key index");
+    timestamp = r.int64("visit time");
+    value = r.maybeBytes("visit data");
+    attempt = r.int32("visit attempt");
+    r.skip(left);
+    if (visit >= shape.visits) {
+      throw FrameReader.bad("BATCH has a row of visit " + visit + ", there are " + shape.visits);
     }
   }
 

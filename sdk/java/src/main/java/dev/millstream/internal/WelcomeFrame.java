@@ -15,6 +15,9 @@ public final class WelcomeFrame {
     }
   }
 
+  /** A visit, with the id of the store it walks. */
+  public record VisitPort(String name, int store) {}
+
   public long version = -1;
   public long session;
   public String processor = "";
@@ -24,6 +27,7 @@ public final class WelcomeFrame {
   public List<Port> joins = List.of();
   public List<Port> lookups = List.of();
   public boolean timers;
+  public List<VisitPort> visits = List.of();
   public List<String> capabilities = List.of();
   public long frameCap = Kind.DEFAULT_FRAME_CAP;
   public long deadlineMillis = 60_000;
@@ -49,6 +53,7 @@ public final class WelcomeFrame {
         case "joins" -> w.joins = readPorts(r, field);
         case "lookups" -> w.lookups = readPorts(r, field);
         case "timers" -> w.timers = !r.isNil() && r.bool(field);
+        case "visits" -> w.visits = readVisits(r);
         case "capabilities" -> w.capabilities = readTexts(r, field);
         case "limits" -> w.readLimits(r);
         default -> r.skip(1);
@@ -106,6 +111,23 @@ public final class WelcomeFrame {
       ports.add(new Port(name, topic, type, max, window[0], window[1] != 0));
     }
     return ports;
+  }
+
+  private static List<VisitPort> readVisits(FrameReader r) {
+    List<VisitPort> visits = new ArrayList<>();
+    for (int count = r.isNil() ? 0 : r.list("visits"); count > 0; count--) {
+      String name = "";
+      int store = 0;
+      for (int fields = r.map("visits"); fields > 0; fields--) {
+        switch (r.text("visits")) {
+          case "name" -> name = r.text("visit name");
+          case "store" -> store = r.int32("visit store");
+          default -> r.skip(1);
+        }
+      }
+      visits.add(new VisitPort(name, store));
+    }
+    return visits;
   }
 
   /** Size, and 1 where windows are given when they close. */
