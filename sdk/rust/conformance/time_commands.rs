@@ -1,7 +1,11 @@
-//! What scripts do with windows, sessions and timers, and what happens when timers are due and windows close.
+//! What scripts do with windows, sessions, timers and visits, and what happens when timers are due, windows close and rows are
+//! visited.
 
-use crate::{output, run_stored, show, word};
-use millstream::{App, Closed, Context, Due, HandlerError, HandlerResult, Raw, SessionStore, Timer, Window, WindowStore};
+use crate::{output, run_stored, show, store, word};
+use millstream::{
+    App, Closed, Context, Due, HandlerError, HandlerResult, Raw, SessionStore, Timer, Visit, VisitEnd, Visited, Window,
+    WindowStore,
+};
 
 static WINDOWS: [WindowStore<Raw, Raw>; 3] =
     [WindowStore::new("minutes", Raw, Raw), WindowStore::new("hops", Raw, Raw), WindowStore::new("final", Raw, Raw)];
@@ -9,6 +13,10 @@ static VISITS: SessionStore<Raw, Raw> = SessionStore::new("visits", Raw, Raw);
 static STAYS: SessionStore<Raw, Raw> = SessionStore::new("stays", Raw, Raw);
 static TIMERS: [Timer<Raw>; 4] =
     [Timer::new("tick", Raw), Timer::new("other", Raw), Timer::wall_clock("tick", Raw), Timer::wall_clock("other", Raw)];
+
+static WALK: Visit<Raw> = Visit::new("walk", Raw);
+/// No manifest declares it.
+static WLAK: Visit<Raw> = Visit::new("wlak", Raw);
 
 fn windows(name: &str) -> Result<&'static WindowStore<Raw, Raw>, HandlerError> {
     WINDOWS.iter().find(|store| store.name() == name).ok_or_else(|| HandlerError::msg(format!("no windows {name:?}")))
@@ -72,7 +80,7 @@ fn count_session(ctx: &mut Context, key: Option<&[u8]>, store: &SessionStore<Raw
     Ok(output("out")?.emit(ctx, key, &span(session, Some(&count))[..])?)
 }
 
-/// A command of windows, sessions or timers; `None` for another one.
+/// A command of windows, sessions, timers or visits; `None` for another one.
 pub(crate) fn run(ctx: &mut Context, key: Option<&[u8]>, words: &[&str]) -> Option<HandlerResult> {
     Some(match (words[0], &words[1..]) {
         ("windows", [name]) => windows(name).and_then(|store| show_windows(ctx, key, store)),
@@ -86,6 +94,8 @@ pub(crate) fn run(ctx: &mut Context, key: Option<&[u8]>, words: &[&str]) -> Opti
         ("set_session", [name, value]) => set_session(ctx, name, value),
         ("timer", [name, time, rest @ ..]) => set_timer(ctx, name, Some(time), rest),
         ("cancel", [name, rest @ ..]) => set_timer(ctx, name, None, rest),
+        ("visit", [name, what, rest @ ..]) => change_visit(ctx, name, what, rest),
+        ("visit_size", [_, size]) => start_large(ctx, size),
         ("watermark", []) => show_watermark(ctx),
         _ => return None,
     })
@@ -144,6 +154,38 @@ fn show_watermark(ctx: &mut Context) -> HandlerResult {
     Ok(output("out")?.emit(ctx, None, text.as_deref())?)
 }
 
+fn change_visit(ctx: &mut Context, name: &str, what: &str, rest: &[&str]) -> HandlerResult {
+    let visit = if name == WALK.name() { &WALK } else { &WLAK };
+    let data = rest.first().map(|data| word(data)).transpose()?.flatten();
+    match (what, data) {
+        ("start", Some(data)) => visit.start(ctx, &data)?,
+        ("start", None) => visit.start_plain(ctx)?,
+        ("stop", _) => visit.stop(ctx)?,
+        ("pause", _) => visit.pause(ctx)?,
+        _ => visit.resume(ctx)?,
+    }
+    Ok(())
+}
+
+fn start_large(ctx: &mut Context, size: &str) -> HandlerResult {
+    Ok(WALK.start(ctx, &vec![b'x'; size.parse()?])?)
+}
+
+fn visit_facts(time: i64, attempt: u32, data: Option<&[u8]>) -> Vec<u8> {
+    [format!("walk {time} {attempt} ").as_bytes(), data.unwrap_or(b"~")].concat()
+}
+
+fn visited(ctx: &mut Context, row: Visited<Raw, Raw>) -> HandlerResult {
+    output("out")?.emit(ctx, row.key, &visit_facts(row.time, row.attempt, row.data)[..])?;
+    let value = store("counts")?.get(ctx)?.map(<[u8]>::to_vec);
+    show(ctx, Some(row.key), value.as_deref())?;
+    run_stored(ctx, Some(row.key))
+}
+
+fn visit_ended(ctx: &mut Context, end: VisitEnd<Raw>) -> HandlerResult {
+    Ok(output("out")?.emit(ctx, None, &visit_facts(end.time, end.attempt, end.data)[..])?)
+}
+
 fn due(ctx: &mut Context, name: &str, due: Due<Raw>) -> HandlerResult {
     let clock = if due.wall_clock { "wall" } else { "event" };
     let facts = format!("{name} {clock} {} {}", due.time, due.attempt);
@@ -160,6 +202,9 @@ fn closed(ctx: &mut Context, closed: Closed<Raw, Raw>) -> HandlerResult {
 pub(crate) fn handlers(mut app: App, needs: &[&str]) -> App {
     if needs.contains(&"timers") {
         app = app.on_timer("tick", |ctx, timer| due(ctx, "tick", timer)).on_timer("other", |ctx, timer| due(ctx, "other", timer));
+    }
+    if needs.contains(&"visits") {
+        app = app.on_visit("walk", visited).on_visit_end("walk", visit_ended);
     }
     if needs.contains(&"closings") {
         app = app.on_close("final", closed);

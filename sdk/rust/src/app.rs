@@ -7,6 +7,7 @@ use crate::hooks::Hooks;
 use crate::record::Record;
 use crate::stop::Stop;
 use crate::time::{Closed, Due};
+use crate::visit::{VisitEnd, Visited, VISITS};
 use crate::window::SessionStore;
 use crate::worker::Worker;
 use crate::{panics, signals};
@@ -30,6 +31,8 @@ pub struct App {
     /// By store.
     closings: Vec<(String, Handler)>,
     merges: Vec<(String, Merge)>,
+    visits: Vec<(String, Handler)>,
+    visit_ends: Vec<(String, Handler)>,
     pub(crate) hooks: Hooks,
 }
 
@@ -135,6 +138,49 @@ impl App {
         self
     }
 
+    /// Makes a function the handler of the rows of a visit: it is called for every row of the visit's store in the task, in the
+    /// order of the key bytes, once in committed effect; records are handled in between. See [`Visit`](crate::Visit). The codecs of
+    /// the key and of what the visit was started with are named in the type of what it gets: `|ctx, row: Visited<Text, Int64>|`.
+    ///
+    /// # Panics
+    /// If the visit has a handler already.
+    #[must_use]
+    pub fn on_visit<K, D, F>(mut self, name: &str, handle: F) -> App
+    where
+        K: Decode + Default,
+        D: Decode + Default,
+        F: for<'b> Fn(&mut Context<'b>, Visited<'b, K, D>) -> HandlerResult + Send + Sync + 'static,
+    {
+        assert!(find(&self.visits, name).is_none(), "millstream: visit \"{name}\" already has a handler");
+        let (key, data) = (K::default(), D::default());
+        let run = move |ctx: &mut Context<'_>| {
+            let row = Visited::read(ctx, &key, &data).map_err(HandlerError::placeless)?;
+            handle(ctx, row)
+        };
+        self.visits.push((name.to_owned(), Arc::new(run)));
+        self
+    }
+
+    /// Makes a function the one that is called behind the last row of a visit: `|ctx, end: VisitEnd<Int64>|`.
+    ///
+    /// # Panics
+    /// If there is one already.
+    #[must_use]
+    pub fn on_visit_end<D, F>(mut self, name: &str, handle: F) -> App
+    where
+        D: Decode + Default,
+        F: for<'b> Fn(&mut Context<'b>, VisitEnd<'b, D>) -> HandlerResult + Send + Sync + 'static,
+    {
+        assert!(find(&self.visit_ends, name).is_none(), "millstream: the end of visit \"{name}\" already has a handler");
+        let data = D::default();
+        let run = move |ctx: &mut Context<'_>| {
+            let end = VisitEnd::read(ctx, &data).map_err(HandlerError::placeless)?;
+            handle(ctx, end)
+        };
+        self.visit_ends.push((name.to_owned(), Arc::new(run)));
+        self
+    }
+
     /// Says what becomes of the values of sessions that a record connects, where its handler does not write the session.
     ///
     /// ```
@@ -209,6 +255,28 @@ impl App {
 
     pub(crate) fn closing(&self, store: &str) -> Option<Handler> {
         find(&self.closings, store)
+    }
+
+    /// Those with a handler of rows, or of their end.
+    pub(crate) fn visits(&self) -> impl Iterator<Item = &str> {
+        self.visits.iter().chain(&self.visit_ends).map(|(name, _)| name.as_str())
+    }
+
+    pub(crate) fn visit(&self, name: &str) -> Option<Handler> {
+        find(&self.visits, name)
+    }
+
+    pub(crate) fn visit_end(&self, name: &str) -> Option<Handler> {
+        find(&self.visit_ends, name)
+    }
+
+    /// The capabilities of HELLO.
+    pub(crate) fn capabilities(&self) -> Vec<&'static str> {
+        let mut names = self.hooks.capabilities();
+        if !self.visits.is_empty() {
+            names.push(VISITS);
+        }
+        names
     }
 
     pub(crate) fn merge(&self, store: &str) -> Option<Merge> {

@@ -21,7 +21,7 @@ pub enum Error {
     },
     /// The manifest does not declare the store, join, lookup or output. Fails the record whatever the handler returns.
     Undeclared {
-        /// `"store"`, `"join"`, `"lookup"` or `"output"`.
+        /// `"store"`, `"join"`, `"lookup"`, `"visit"` or `"output"`.
         what: &'static str,
         /// The name the program uses.
         name: &'static str,

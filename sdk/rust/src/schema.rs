@@ -4,7 +4,7 @@ use crate::app::{App, Handler, Merge};
 use crate::error::{listed, Error, RunError};
 use crate::hooks::Hooks;
 use crate::wire::batch::{Rows, Shape};
-use crate::wire::welcome::{Port, Welcome};
+use crate::wire::welcome::{Port, VisitPort, Welcome};
 use crate::wire::write::Failure;
 use crate::wire::{HELLO_FRAME_CAP, MAX_FRAME_CAP, MAX_VERSION, MIN_VERSION};
 use std::collections::BTreeSet;
@@ -26,6 +26,7 @@ pub(crate) struct Schema {
     closings: Vec<Option<Handler>>,
     pub(crate) merges: Vec<Option<Merge>>,
     timers: Vec<(String, Handler)>,
+    pub(crate) visits: Vec<VisitOf>,
     pub(crate) hooks: Hooks,
     /// How many of them are stores, and stores or joins.
     stores: usize,
@@ -42,6 +43,16 @@ pub(crate) struct InputPort {
     pub(crate) handler: Handler,
 }
 
+/// A visit with what the program does.
+pub(crate) struct VisitOf {
+    pub(crate) name: String,
+    /// The id of the store it walks.
+    pub(crate) store: usize,
+    pub(crate) rows: Handler,
+    /// `None`: the program does not want to know.
+    pub(crate) end: Option<Handler>,
+}
+
 impl Schema {
     /// The error is a [`RunError::Config`]: program and manifest do not fit.
     pub(crate) fn new(welcome: Welcome, app: &App) -> Result<Schema, RunError> {
@@ -54,6 +65,7 @@ impl Schema {
             )));
         }
         check_time(&welcome, app)?;
+        let visits = visits(&welcome, app)?;
         let inputs: Result<Vec<InputPort>, RunError> = welcome.inputs.iter().map(|port| input(port, app)).collect();
         let frame_cap = usize::try_from(welcome.frame_cap).unwrap_or(0).clamp(HELLO_FRAME_CAP, MAX_FRAME_CAP);
         let stores = welcome.stores.len();
@@ -61,10 +73,16 @@ impl Schema {
         let tables = limited([welcome.stores, welcome.joins, welcome.lookups].concat(), frame_cap);
         let store_names = || tables.iter().enumerate().map(|(id, port)| (id < stores).then_some(port.name.as_str()));
         Ok(Schema {
-            shape: Shape { inputs: welcome.inputs.len(), tables: tables.iter().map(rows).collect(), timers: welcome.timers },
+            shape: Shape {
+                inputs: welcome.inputs.len(),
+                tables: tables.iter().map(rows).collect(),
+                timers: welcome.timers,
+                visits: visits.len(),
+            },
             closings: store_names().map(|name| app.closing(name?)).collect(),
             merges: store_names().map(|name| app.merge(name?)).collect(),
             timers: app.timers().to_vec(),
+            visits,
             hooks: app.hooks.clone(),
             number: new_number(),
             inputs: inputs?,
@@ -146,6 +164,34 @@ fn check_time(welcome: &Welcome, app: &App) -> Result<(), RunError> {
         ))),
         None => Ok(()),
     }
+}
+
+fn visits(welcome: &Welcome, app: &App) -> Result<Vec<VisitOf>, RunError> {
+    let declared: Vec<&str> = welcome.visits.iter().map(|visit| visit.name.as_str()).collect();
+    if let Some(name) = app.visits().find(|name| !declared.contains(name)) {
+        return Err(RunError::Config(format!(
+            "the program handles visit \"{name}\", which the manifest does not declare; add {{name: {name}, store: ...}} to spec.visits. \
+             Visits: {}",
+            listed(&declared)
+        )));
+    }
+    let mut found = Vec::new();
+    for VisitPort { name, store } in welcome.visits.iter().cloned() {
+        if store >= welcome.stores.len() {
+            return Err(RunError::Config(format!(
+                "the sidecar's visit \"{name}\" is of store {store}, there are {}; use a later version of the crate",
+                welcome.stores.len()
+            )));
+        }
+        let Some(rows) = app.visit(&name) else {
+            return Err(RunError::Config(format!(
+                "the manifest declares visit \"{name}\", for which the program has no handler; add .on_visit(\"{name}\", ...)"
+            )));
+        };
+        let end = app.visit_end(&name);
+        found.push(VisitOf { name, store, rows, end });
+    }
+    Ok(found)
 }
 
 fn rows(port: &Port) -> Rows {

@@ -137,9 +137,7 @@ pub(crate) fn open(
     let mut writer = stream.try_clone().map_err(lost)?;
     stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT)).map_err(lost)?;
     let mut reader = BufReader::with_capacity(READ_BUFFER, reader_half);
-    writer
-        .write_all(&write::hello(&app.inputs().collect::<Vec<_>>(), &app.hooks.capabilities(), parallel, name))
-        .map_err(lost)?;
+    writer.write_all(&write::hello(&app.inputs().collect::<Vec<_>>(), &app.capabilities(), parallel, name)).map_err(lost)?;
     let tell = |writer: &mut UnixStream, code: &str, message: &str| {
         // The connection is over anyhow.
         let _ = writer.write_all(&write::texts(kind::ERROR, &[code, &cut_text(message, MAX_TOLD)]));

@@ -159,7 +159,7 @@ impl<K: Decode, V: Decode> fmt::Debug for Closed<'_, K, V> {
     }
 }
 
-fn read_key<'b, K: Decode>(ctx: &Context<'b>, codec: &K, of: &str) -> Result<K::Output<'b>, Error> {
+pub(crate) fn read_key<'b, K: Decode>(ctx: &Context<'b>, codec: &K, of: &str) -> Result<K::Output<'b>, Error> {
     let key = ctx.run.item().key.map_or(&[][..], |index| ctx.run.batch.key(index));
     codec.decode(key).map_err(|source| Error::Decode {
         message: format!("the key of {of} (task {}) is not {}", ctx.run.batch.task, codec.name()),

@@ -4,6 +4,7 @@
 //! count. A batch whose RESULT would not fit a frame ends early without failure: the sidecar sends the rest again.
 
 mod time;
+mod visit;
 
 use self::time::LateValues;
 use crate::app::Handler;
@@ -62,6 +63,8 @@ pub(crate) struct Buffers {
     pub(crate) scratch: Vec<u8>,
     /// Encoded timers, one after the other.
     timers: Vec<u8>,
+    /// Encoded ops on visits, likewise.
+    visits: Vec<u8>,
     ops: Vec<Op>,
     /// What is to be done once the batch counts.
     deferred: Vec<Deferred>,
@@ -78,7 +81,8 @@ impl Buffers {
     }
 
     fn clear(&mut self) {
-        for buffer in [&mut self.arena, &mut self.outputs, &mut self.timers, &mut self.scratch, &mut self.frame] {
+        let Buffers { arena, outputs, scratch, timers, visits, frame, .. } = self;
+        for buffer in [arena, outputs, scratch, timers, visits, frame] {
             buffer.clear();
             buffer.shrink_to(KEPT_BYTES);
         }
@@ -162,9 +166,10 @@ pub(crate) struct Run<'b> {
     told_ops: usize,
     output_count: u32,
     timer_count: u32,
+    visit_count: u32,
     /// Key, clock and name of timers set in this batch; kept if the batch has timers that it could overtake.
     timers_set: HashSet<Vec<u8>>,
-    /// Bytes and list elements of ops, outputs and timers.
+    /// Bytes and list elements of ops, outputs, timers and visits.
     staged: usize,
     elements: usize,
 }
@@ -177,6 +182,8 @@ struct Mark {
     output_count: u32,
     timers: usize,
     timer_count: u32,
+    visits: usize,
+    visit_count: u32,
     staged: usize,
     elements: usize,
 }
@@ -209,6 +216,7 @@ pub(crate) fn run_batch(task: &Task<'_>, hook: Option<&Handler>, buffers: &mut B
         told_ops: 0,
         output_count: 0,
         timer_count: 0,
+        visit_count: 0,
         timers_set: HashSet::new(),
         staged: 0,
         elements: 0,
@@ -272,6 +280,9 @@ fn run_items(ctx: &mut Context<'_>) -> Result<(), Error> {
         }
         done += 1;
         run.link.note_done(done as u64);
+        if run.visit_count > 0 {
+            break; // it counts from here on: rows of this batch may not be wanted any more
+        }
     }
     ctx.run.encode_result(done as u64, failure.as_ref());
     Ok(())
@@ -283,6 +294,10 @@ fn run_item(ctx: &mut Context<'_>) -> Result<(), Failure> {
         ItemKind::Record => &ctx.run.schema.inputs[item.of as usize].handler,
         ItemKind::Closing => ctx.run.schema.closing(item.of as usize)?,
         ItemKind::Hook => return Ok(()), // it has no items
+        ItemKind::Visit => match ctx.run.visit_handler().map_err(|error| own_failure(&error))? {
+            Some(handler) => handler,
+            None => return Ok(()),
+        },
         ItemKind::Timer if ctx.run.is_overtaken(item) => return Ok(()),
         ItemKind::Timer => ctx.run.schema.timer(item.name.map_or(&[], |name| name.of(&ctx.run.batch.payload)))?,
     };
@@ -296,6 +311,10 @@ fn run_item(ctx: &mut Context<'_>) -> Result<(), Failure> {
         ),
         ItemKind::Timer | ItemKind::Hook => {
             tracing::info_span!("timer", processor = ctx.processor(), task = ctx.task(), time = item.timestamp)
+        }
+        ItemKind::Visit => {
+            let visit = ctx.run.schema.visits[item.of as usize].name.as_str();
+            tracing::info_span!("visit", processor = ctx.processor(), task = ctx.task(), visit)
         }
         ItemKind::Closing => {
             tracing::info_span!("window", processor = ctx.processor(), task = ctx.task(), start = item.offset)
@@ -346,6 +365,8 @@ impl<'b> Run<'b> {
             output_count: self.output_count,
             timers: self.buffers.timers.len(),
             timer_count: self.timer_count,
+            visits: self.buffers.visits.len(),
+            visit_count: self.visit_count,
             staged: self.staged,
             elements: self.elements,
         }
@@ -361,6 +382,8 @@ impl<'b> Run<'b> {
         self.output_count = mark.output_count;
         self.buffers.timers.truncate(mark.timers);
         self.timer_count = mark.timer_count;
+        self.buffers.visits.truncate(mark.visits);
+        self.visit_count = mark.visit_count;
         self.staged = mark.staged;
         self.elements = mark.elements;
     }
@@ -585,7 +608,11 @@ impl<'b> Run<'b> {
     /// The last write of each key, and the outputs.
     fn encode_result(&mut self, done: u64, failure: Option<&Failure>) {
         let mut frame = std::mem::take(&mut self.buffers.frame);
-        let fields = if self.timer_count > 0 { 6 } else { 5 };
+        let fields = match (self.timer_count, self.visit_count) {
+            (0, 0) => 5,
+            (_, 0) => 6,
+            _ => 7,
+        };
         begin_result(&mut frame, fields, self.batch.seq, done, failure);
         frame.reserve(self.staged + WRITE_OVERHEAD);
         let mut counts = vec![0; self.stores.len()];
@@ -605,9 +632,13 @@ impl<'b> Run<'b> {
         }
         write::put_array(&mut frame, self.output_count);
         frame.extend_from_slice(&self.buffers.outputs);
-        if self.timer_count > 0 {
+        if fields > 5 {
             write::put_array(&mut frame, self.timer_count);
             frame.extend_from_slice(&self.buffers.timers);
+        }
+        if fields > 6 {
+            write::put_array(&mut frame, self.visit_count);
+            frame.extend_from_slice(&self.buffers.visits);
         }
         write::end_frame(&mut frame);
         self.buffers.frame = frame;

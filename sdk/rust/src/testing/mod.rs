@@ -16,9 +16,10 @@
 //! ```
 //!
 //! Records go through the same code as in production, as frames of the worker protocol: codecs, limits, the prefix rule,
-//! reads of own writes. What it does not imitate: retries, partitions, and the log itself.
+//! reads of own writes. What becomes due is handled before a call returns, and so are all rows of a visit that is started. What it does not imitate: retries, partitions, and the log itself.
 
 mod time;
+mod visits;
 
 use crate::app::{App, Handler};
 use crate::batch::{run_batch, Buffers, Link, Page, Task, Values};
@@ -33,7 +34,7 @@ use crate::table::Table;
 use crate::window::{SessionStore, Window, WindowStore};
 use crate::wire::batch::Batch;
 use crate::wire::reader::{read_head, Read, Reader};
-use crate::wire::welcome::{Port, Welcome};
+use crate::wire::welcome::{Port, VisitPort, Welcome};
 use crate::wire::write::{self, Scan};
 use crate::wire::{kind, Span, LENGTH_BYTES, MAX_VERSION};
 use serde::Serialize;
@@ -55,6 +56,8 @@ type Scratch = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 use time::{rows_of, Spec, Time};
 
+pub use visits::TestVisit;
+
 pub use time::{PendingTimer, TestSessions, TestWindows};
 
 /// What a manifest would declare; inputs are those with handlers.
@@ -68,6 +71,8 @@ pub struct Setup<'a> {
     pub sessions: &'a [TestSessions<'a>],
     /// Whether timers may be set.
     pub timers: bool,
+    /// Visits, each of one of `stores`.
+    pub visits: &'a [TestVisit<'a>],
     /// Names of joins; [`TestKit::set_join`] gives them rows.
     pub joins: &'a [&'a str],
     /// Names of lookups; [`TestKit::set_lookup`] gives them rows.
@@ -206,6 +211,10 @@ pub struct TestKit {
     /// Records go one by one then, as each moves the time.
     is_timed: bool,
     time: Time,
+    /// By the id of a visit.
+    walks: BTreeMap<usize, visits::Walk>,
+    /// The rows that are out: id of the visit, key; none is the end.
+    visiting: Vec<(usize, Option<Vec<u8>>)>,
     buffers: Buffers,
 }
 
@@ -217,7 +226,7 @@ impl fmt::Debug for TestKit {
 
 impl TestKit {
     /// # Errors
-    /// [`RunError::Config`] if the app has no handler.
+    /// [`RunError::Config`] if the app has no handler, or the setup does not fit it.
     pub fn new(app: App, setup: Setup<'_>) -> Result<TestKit, RunError> {
         app.check()?;
         let ports = |names: &[&str]| names.iter().map(|name| Port { max_bytes: MAX_BYTES, ..Port::named(name) }).collect();
@@ -234,6 +243,7 @@ impl TestKit {
             stores.push(Port { max_bytes: MAX_BYTES, kind: "Session".to_owned(), ..Port::named(sessions.name) });
         }
         let store_count = stores.len();
+        let visits: Result<Vec<VisitPort>, RunError> = setup.visits.iter().map(|visit| visit_port(visit, setup.stores)).collect();
         specs.resize(store_count + setup.joins.len() + setup.lookups.len(), Spec::Keys);
         let welcome = Welcome {
             version: MAX_VERSION,
@@ -243,9 +253,10 @@ impl TestKit {
             outputs: ports(setup.outputs),
             stores,
             timers: setup.timers,
+            visits: visits?,
             joins: ports(setup.joins),
             lookups: ports(setup.lookups),
-            capabilities: app.hooks.capabilities().into_iter().map(str::to_owned).collect(),
+            capabilities: app.capabilities().into_iter().map(str::to_owned).collect(),
             ..Welcome::default()
         };
         Ok(TestKit {
@@ -259,8 +270,10 @@ impl TestKit {
             seq: 0,
             prefetch: !setup.no_prefetch,
             prefetched: store_count + setup.joins.len(),
-            is_timed: setup.timers || !setup.windows.is_empty() || !setup.sessions.is_empty(),
+            is_timed: setup.timers || !setup.visits.is_empty() || !setup.windows.is_empty() || !setup.sessions.is_empty(),
             time: Time { specs, ..Time::default() },
+            walks: BTreeMap::new(),
+            visiting: Vec::new(),
             buffers: Buffers::default(),
         })
     }
@@ -337,7 +350,7 @@ impl TestKit {
         run_batch(&task, hook, &mut self.buffers).expect("no batch of the kit is cancelled");
         self.buffers.run_deferred();
         let frame = std::mem::take(&mut self.buffers.frame);
-        let outcome = self.apply(&frame[LENGTH_BYTES..]).expect(OWN);
+        let outcome = self.apply(&frame[LENGTH_BYTES..], batch).expect(OWN);
         self.buffers.frame = frame;
         outcome
     }
@@ -406,11 +419,12 @@ impl TestKit {
     }
 
     /// Reads a RESULT as a sidecar would.
-    fn apply(&mut self, payload: &[u8]) -> Read<(usize, Option<Failed>)> {
+    fn apply(&mut self, payload: &[u8], batch: &Batch) -> Read<(usize, Option<Failed>)> {
         let mut reader = Reader::new(payload);
         let (_, fields) = read_head(&mut reader)?;
         reader.u64("seq")?;
         let done = reader.u64("done")? as usize;
+        self.settle_visited(done);
         let failed = if reader.take_nil() { None } else { Some(read_failure(&mut reader)?) };
         for _ in 0..reader.map("ops")? {
             let store = reader.u32("store")? as usize;
@@ -429,6 +443,9 @@ impl TestKit {
         }
         if fields > 5 {
             self.apply_timers(&mut reader)?;
+        }
+        if fields > 6 {
+            self.apply_visits(&mut reader, batch.items[done - 1].timestamp)?;
         }
         reader.end()?;
         Ok((done, failed))
@@ -543,6 +560,15 @@ impl TestKit {
     fn set_row<K: Encode, V>(&mut self, table: &Table<K, V>, key: &K::Input, value: Vec<u8>) {
         let id = place(&self.schema.tables, "table", table.name());
         self.tables[id].insert(encoded(&table.key, key), value);
+    }
+}
+
+fn visit_port(visit: &TestVisit<'_>, stores: &[&str]) -> Result<VisitPort, RunError> {
+    match stores.iter().position(|store| *store == visit.store) {
+        Some(store) => Ok(VisitPort { name: visit.name.to_owned(), store }),
+        None => {
+            Err(RunError::Config(format!("visit \"{}\" walks store \"{}\"; stores: {}", visit.name, visit.store, listed(stores))))
+        }
     }
 }
 

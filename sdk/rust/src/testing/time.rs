@@ -138,8 +138,8 @@ impl TestKit {
         self.run_due()
     }
 
-    /// Closings first, each with its time, then timers; what they make due follows.
-    fn run_due(&mut self) -> Result<(), Failed> {
+    /// Closings first, each with its time, then timers, then rows of visits; what they make due follows.
+    pub(super) fn run_due(&mut self) -> Result<(), Failed> {
         loop {
             if let Some((table, row)) = self.next_closing() {
                 let Spec::Windows { size, .. } = self.time.specs[table] else { return Ok(()) };
@@ -167,7 +167,7 @@ impl TestKit {
                 write::put_i64(&mut item, timer.time);
                 write::put_u64(&mut item, 1);
                 self.run_one(&timer.key, &item, timer.name)?;
-            } else {
+            } else if !self.run_visited()? {
                 return Ok(());
             }
         }
@@ -292,7 +292,7 @@ impl TestKit {
             .collect()
     }
 
-    /// The last field of a RESULT.
+    /// The field of a RESULT.
     pub(super) fn apply_timers(&mut self, reader: &mut Reader<'_>) -> Read<()> {
         for _ in 0..reader.list("timers")? {
             reader.fields("timer", 4)?;

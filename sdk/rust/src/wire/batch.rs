@@ -10,6 +10,8 @@ pub(crate) struct Shape {
     /// By the id of what can be read.
     pub(crate) tables: Vec<Rows>,
     pub(crate) timers: bool,
+    /// How many there are.
+    pub(crate) visits: usize,
 }
 
 /// What the keys of a table are.
@@ -30,6 +32,8 @@ pub(crate) enum ItemKind {
     Timer,
     /// A window that closes.
     Closing,
+    /// A row that is visited; without a key the end of the visit.
+    Visit,
     /// None: what a hook has in its place.
     Hook,
 }
@@ -38,15 +42,16 @@ pub(crate) enum ItemKind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) kind: ItemKind,
-    /// The id of a record's input, of a window's store.
+    /// The id of a record's input, of a window's store, of a visit.
     pub(crate) of: u32,
-    /// Into the keys of the batch; `None` is a record without key.
+    /// Into the keys of the batch; `None` is a record without key, or the end of a visit.
     pub(crate) key: Option<u32>,
     pub(crate) attempt: u32,
     /// Of a record; a window's start.
     pub(crate) offset: i64,
-    /// What outputs get: a record's timestamp, a timer's time, a window's end - 1.
+    /// What outputs get: a record's timestamp, a timer's time, a window's end - 1, the start of a visit.
     pub(crate) timestamp: i64,
+    /// Of a visit what it was started with.
     pub(crate) value: Option<Span>,
     /// MessagePack, read when asked for.
     pub(crate) headers: Option<Span>,
@@ -189,7 +194,7 @@ impl Batch {
         let kind = reader.i64("BATCH item")?;
         let least = match kind {
             0 | 2 => 6,
-            1 => 5,
+            1 | 3 => 5,
             _ => return Err(bad_frame(format!("BATCH has an item of kind {kind}"))),
         };
         let mut left = count
@@ -198,6 +203,7 @@ impl Batch {
         let item = match kind {
             0 => self.read_record(reader, &mut left, shape)?,
             1 => self.read_timer(reader, shape)?,
+            3 => read_visited(reader, shape)?,
             _ => self.read_closing(reader, shape)?,
         };
         reader.skip(left)?;
@@ -331,6 +337,21 @@ impl Batch {
     pub(crate) fn key(&self, index: u32) -> &[u8] {
         self.keys[index as usize].of(&self.payload)
     }
+}
+
+fn read_visited(reader: &mut Reader<'_>, shape: &Shape) -> Read<Item> {
+    let mut item = Item::new(ItemKind::Visit);
+    item.of = reader.u32("visit")?;
+    if item.of as usize >= shape.visits {
+        return Err(bad_frame(format!("BATCH has a row of visit {}, there are {}", item.of, shape.visits)));
+    }
+    if !reader.take_nil() {
+        item.key = Some(reader.u32("visit key index")?);
+    }
+    item.timestamp = reader.i64("visit time")?;
+    item.value = reader.maybe_span("visit data")?;
+    item.attempt = reader.u32("visit attempt")?;
+    Ok(item)
 }
 
 /// Goes over `[[name, value]]`, checking it.

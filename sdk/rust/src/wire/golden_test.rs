@@ -59,7 +59,8 @@ fn decode(frame: &[u8]) -> Result<Value, ProtocolError> {
     let at = reader.position();
     match number {
         kind::BATCH => {
-            Ok(shown_batch(&Batch::read(payload, at, fields, &Shape { inputs: 8, tables: vec![Rows::Keys; 8], timers: false })?))
+            let shape = Shape { inputs: 8, tables: vec![Rows::Keys; 8], timers: false, visits: 0 };
+            Ok(shown_batch(&Batch::read(payload, at, fields, &shape)?))
         }
         kind::VALUES | kind::ROWS => Ok(shown_answer(&Answer::read(payload, at, fields, number == kind::ROWS)?)),
         kind::WELCOME => {
@@ -240,8 +241,9 @@ fn encode_scan(message: &Value) -> Vec<u8> {
 /// As batches do, from the same pieces.
 pub(super) fn encode_result(message: &Value) -> Vec<u8> {
     let mut out = Vec::new();
-    let timers = list(&message["timers"]);
-    write::begin_frame(&mut out, kind::RESULT, 5 + u32::from(!timers.is_empty()));
+    let (timers, visits) = (list(&message["timers"]), list(&message["visits"]));
+    let fields = if !visits.is_empty() { 7 } else { 5 + u32::from(!timers.is_empty()) };
+    write::begin_frame(&mut out, kind::RESULT, fields);
     write::put_u64(&mut out, message["seq"].as_u64().unwrap());
     write::put_u64(&mut out, message["done"].as_u64().unwrap());
     let failure = message["failure"].as_object().map(|failure| Failure {
@@ -283,12 +285,19 @@ pub(super) fn encode_result(message: &Value) -> Vec<u8> {
             write::put_i64(&mut out, output["partition"].as_i64().unwrap());
         }
     }
-    if !timers.is_empty() {
+    if fields > 5 {
         write::put_array(&mut out, timers.len() as u32);
     }
     for timer in timers {
         let (key, name) = (raw(&timer["key"]).unwrap(), timer["name"].as_str().unwrap());
         write::put_timer(&mut out, &key, timer["clock"] == 1, name, timer["time"].as_i64());
+    }
+    if fields > 6 {
+        write::put_array(&mut out, visits.len() as u32);
+    }
+    for visit in visits {
+        let number = |field: &str| visit[field].as_u64().unwrap();
+        write::put_visit(&mut out, number("visit") as usize, number("what"), raw(&visit["data"]).as_deref());
     }
     write::end_frame(&mut out);
     out

@@ -1,9 +1,9 @@
-//! The golden frames of windows, sessions and timers.
+//! The golden frames of windows, sessions, timers and visits.
 
 use super::batch::{Batch, Column, ItemKind, OpenWindow, Rows, Shape, State};
 use super::golden_test::{encode_result, frames_in, hex, list, raw, shown, unhex};
 use super::reader::{read_head, Reader};
-use super::welcome::Welcome;
+use super::welcome::{VisitPort, Welcome};
 use super::{Span, LENGTH_BYTES};
 use serde_json::{json, Value};
 
@@ -50,6 +50,8 @@ fn items(batch: &Batch, tables: &[Rows]) -> Vec<Value> {
                 json!({"closing": item.of, "keyIndex": item.key, "start": item.offset, "end": item.timestamp + 1, "value": value,
                     "attempt": item.attempt})
             }
+            ItemKind::Visit => json!({"visit": item.of, "keyIndex": item.key, "time": item.timestamp, "data": bytes(item.value),
+                "attempt": item.attempt}),
             ItemKind::Hook => panic!("no frame has one"),
         });
     }
@@ -69,7 +71,7 @@ fn rows(batch: &Batch, rows: &[(u32, i64, i64, State)]) -> Value {
 #[test]
 fn frames_that_are_received() {
     let tables = vec![Rows::Windows { closes: true }, Rows::Sessions];
-    let shape = Shape { inputs: 1, tables: tables.clone(), timers: true };
+    let shape = Shape { inputs: 1, tables: tables.clone(), timers: true, visits: 0 };
     let mut tested = 0;
     for (name, frame) in frames_in("time").iter().filter(|(_, frame)| frame["message"]["kind"] == "BATCH") {
         tested += 1;
@@ -116,4 +118,42 @@ fn frames_that_are_sent() {
         assert_eq!(hex(&encode_result(&frame["message"])), frame["frame"].as_str().unwrap(), "{name}");
     }
     assert_eq!(tested, 2);
+}
+
+#[test]
+fn frames_of_visits() {
+    let shape = Shape { inputs: 1, tables: vec![Rows::Keys], timers: false, visits: 2 };
+    let (mut batches, mut results) = (0, 0);
+    for (name, frame) in frames_in("visits") {
+        let message = &frame["message"];
+        if frame["direction"] == "W->S" {
+            if frame["canonical"] == true && message["kind"] == "RESULT" {
+                results += 1;
+                assert_eq!(hex(&encode_result(message)), frame["frame"].as_str().unwrap(), "{name}");
+            }
+            continue;
+        }
+        let payload = bytes_of(&frame);
+        let mut reader = Reader::new(&payload);
+        let (_, fields) = read_head(&mut reader).unwrap();
+        let at = reader.position();
+        if message["kind"] == "WELCOME" {
+            let port = |name: &str| VisitPort { name: name.to_owned(), store: 0 };
+            assert_eq!(Welcome::read(&mut reader, fields).unwrap().visits, [port("interest"), port("audit")]);
+            continue;
+        }
+        let read = |payload: &[u8], shape: &Shape| Batch::read(payload.to_vec(), at, fields, shape);
+        if message.is_null() {
+            assert!(read(&payload, &shape).is_err(), "{name}: {}", frame["refused"]);
+            continue;
+        }
+        batches += 1;
+        let batch = read(&payload, &shape).unwrap_or_else(|error| panic!("{name}: {}", error.message));
+        assert_eq!(Value::Array(items(&batch, &shape.tables)), message["items"], "{name}");
+        assert!(read(&payload, &Shape { visits: 0, ..shape.clone() }).is_err(), "{name} where none was declared");
+        for end in at..payload.len() {
+            assert!(read(&payload[..end], &shape).is_err(), "{name} cut after {end} bytes was taken");
+        }
+    }
+    assert!(batches > 1 && results > 0, "{batches} {results}");
 }

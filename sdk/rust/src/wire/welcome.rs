@@ -22,6 +22,13 @@ impl Port {
     }
 }
 
+/// A visit, with the id of the store it walks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct VisitPort {
+    pub(crate) name: String,
+    pub(crate) store: usize,
+}
+
 #[derive(Debug)]
 pub(crate) struct Welcome {
     pub(crate) version: i64,
@@ -34,6 +41,7 @@ pub(crate) struct Welcome {
     pub(crate) lookups: Vec<Port>,
     /// Whether the program may set timers.
     pub(crate) timers: bool,
+    pub(crate) visits: Vec<VisitPort>,
     /// Those of HELLO that the sidecar will use.
     pub(crate) capabilities: Vec<String>,
     pub(crate) frame_cap: i64,
@@ -54,6 +62,7 @@ impl Default for Welcome {
             joins: Vec::new(),
             lookups: Vec::new(),
             timers: false,
+            visits: Vec::new(),
             capabilities: Vec::new(),
             frame_cap: DEFAULT_FRAME_CAP as i64,
             deadline_ms: 60_000,
@@ -86,6 +95,11 @@ impl Welcome {
                 "joins" => welcome.joins = read_ports(reader, &field)?,
                 "lookups" => welcome.lookups = read_ports(reader, &field)?,
                 "timers" => welcome.timers = !reader.take_nil() && reader.bool(&field)?,
+                "visits" if reader.take_nil() => {}
+                "visits" => {
+                    let count = reader.list(&field)?;
+                    welcome.visits = (0..count).map(|_| read_visit(reader)).collect::<Read<_>>()?;
+                }
                 "capabilities" => {
                     let count = reader.list(&field)?;
                     welcome.capabilities = (0..count).map(|_| reader.text(&field)).collect::<Read<_>>()?;
@@ -115,6 +129,18 @@ impl Welcome {
         }
         Ok(())
     }
+}
+
+fn read_visit(reader: &mut Reader<'_>) -> Read<VisitPort> {
+    let mut visit = VisitPort { name: String::new(), store: 0 };
+    for _ in 0..reader.map("visits")? {
+        match reader.text("visits")?.as_str() {
+            "name" => visit.name = reader.text("visit name")?,
+            "store" => visit.store = reader.u32("visit store")? as usize,
+            _ => reader.skip(1)?,
+        }
+    }
+    Ok(visit)
 }
 
 fn read_ports(reader: &mut Reader<'_>, what: &str) -> Read<Vec<Port>> {

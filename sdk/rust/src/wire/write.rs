@@ -196,6 +196,14 @@ pub(crate) fn scan(seq: u64, rid: u64, scan: &Scan<'_>) -> Vec<u8> {
     })
 }
 
+/// An op on a visit.
+pub(crate) fn put_visit(out: &mut Vec<u8>, visit: usize, what: u64, data: Option<&[u8]>) {
+    put_array(out, 3);
+    put_u64(out, visit as u64);
+    put_u64(out, what);
+    put_maybe(out, data);
+}
+
 /// The `failure` of a RESULT.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
