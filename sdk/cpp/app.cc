@@ -146,6 +146,14 @@ App& App::OnClose(std::string store, Handler handler) {
   impl_->program().closings[std::move(store)] = std::move(handler);
   return *this;
 }
+App& App::OnVisit(std::string name, Handler handler) {
+  impl_->program().visits[std::move(name)] = std::move(handler);
+  return *this;
+}
+App& App::OnVisitEnd(std::string name, Handler handler) {
+  impl_->program().visit_ends[std::move(name)] = std::move(handler);
+  return *this;
+}
 App& App::MergeSessions(std::string store, SessionMerge merge) {
   impl_->program().merges[std::move(store)] = std::move(merge);
   return *this;

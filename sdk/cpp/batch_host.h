@@ -30,9 +30,11 @@ class BatchHost {
 
   const Program& program() const { return program_; }
   const protocol::Welcome& welcome() const { return welcome_; }
-  // nullptr: the program has none; so with the next two.
+  // nullptr: the program has none; so with the next ones.
   const Handler* HandlerOf(uint32_t input) const { return input < inputs_.size() ? inputs_[input] : nullptr; }
   const Handler* ClosingOf(uint32_t store) const { return store < closings_.size() ? closings_[store] : nullptr; }
+  const Handler* VisitOf(uint32_t visit) const { return visit < visits_.size() ? visits_[visit] : nullptr; }
+  const Handler* VisitEndOf(uint32_t visit) const { return visit < visit_ends_.size() ? visit_ends_[visit] : nullptr; }
   const SessionMerge* MergeOf(uint32_t store) const { return store < merges_.size() ? merges_[store] : nullptr; }
   uint64_t NewRequest() { return ++last_rid_; }
   TaskMemory& memory() { return memory_; }
@@ -51,6 +53,8 @@ class BatchHost {
     welcome_ = std::move(welcome);
     inputs_ = Bound(welcome_.inputs, program_.inputs);
     closings_ = Bound(welcome_.stores, program_.closings);
+    visits_ = Bound(welcome_.visits, program_.visits);
+    visit_ends_ = Bound(welcome_.visits, program_.visit_ends);
     merges_ = Bound(welcome_.stores, program_.merges);
   }
 
@@ -67,7 +71,7 @@ class BatchHost {
 
   const Program& program_;
   protocol::Welcome welcome_;
-  std::vector<const Handler*> inputs_, closings_;
+  std::vector<const Handler*> inputs_, closings_, visits_, visit_ends_;
   std::vector<const SessionMerge*> merges_;
   uint64_t last_rid_ = 0;
   TaskMemory memory_;

@@ -65,7 +65,8 @@ absl::StatusOr<std::string> BatchRun::Run(const protocol::Batch& batch, uint64_t
     protocol::Failure failure;
     switch (HandleItem(&failure)) {
       case ItemEnd::kDone:
-        if (FrameIsFull()) return MakeResult(static_cast<uint32_t>(item_ + 1), std::nullopt);
+        // What was done to visits counts from here on: rows of this batch may not be wanted any more.
+        if (FrameIsFull() || !visits_.empty()) return MakeResult(static_cast<uint32_t>(item_ + 1), std::nullopt);
         break;
       case ItemEnd::kVoid:
         return void_;
@@ -123,6 +124,7 @@ void BatchRun::Begin(const protocol::Batch& batch, uint64_t generation) {
   key_index_.clear();
   outputs_.clear();
   timers_.clear();
+  visits_.clear();
   timers_set_.clear();
   has_timer_items_ = std::any_of(batch.items.begin(), batch.items.end(),
                                  [](const auto& item) { return item.type == ItemType::kTimer; });
@@ -170,6 +172,7 @@ void BatchRun::MarkItem() {
   for (StoreState& store : stores_) store.ops_at_item = store.ops.size();
   outputs_at_item_ = outputs_.size();
   timers_at_item_ = timers_.size();
+  visits_at_item_ = visits_.size();
   changes_at_item_ = changes_.size();
   staged_bytes_at_item_ = staged_bytes_;
   output_failure_ = absl::OkStatus();
@@ -199,7 +202,7 @@ BatchRun::ItemEnd BatchRun::EndItem(const absl::Status& status, protocol::Failur
   return ItemEnd::kFailed;
 }
 
-absl::StatusOr<const Handler*> BatchRun::HandlerOfItem() const {
+absl::StatusOr<const Handler*> BatchRun::HandlerOfItem() {
   switch (item().type) {
     case ItemType::kRecord: {
       const Handler* handler = host_->HandlerOf(item().input);
@@ -218,14 +221,15 @@ absl::StatusOr<const Handler*> BatchRun::HandlerOfItem() const {
       return Final(absl::UnimplementedError(
           StrCat("the program has no handler for closing windows of store ", item().store, "; add OnClose")));
     }
-    case ItemType::kVisit:  // the session refuses them: this SDK does not name the capability
-      break;
+    case ItemType::kVisit:
+      return HandlerOfVisit();
   }
   return absl::InternalError("an item of no type");
 }
 
 absl::Status BatchRun::CallHandler() {
   MS_ASSIGN_OR_RETURN(const Handler* handler, HandlerOfItem());
+  if (handler == nullptr) return absl::OkStatus();
   if (item().type == ItemType::kClosing) MS_RETURN_IF_ERROR(FetchClosing());
   Context context(this);
   return CallUserCode([&] { return (*handler)(context); });
@@ -245,6 +249,7 @@ void BatchRun::DropItem() {
   for (StoreState& store : stores_) store.ops.resize(store.ops_at_item);
   outputs_.resize(outputs_at_item_);
   timers_.resize(timers_at_item_);
+  visits_.resize(visits_at_item_);
   changes_.resize(changes_at_item_);
   staged_bytes_ = staged_bytes_at_item_;
 }
@@ -262,9 +267,11 @@ std::string BatchRun::MakeResult(uint32_t done, std::optional<protocol::Failure>
   result.failure = std::move(failure);
   result.outputs.swap(outputs_);
   result.timers.swap(timers_);
+  result.visits.swap(visits_);
   std::string frame = protocol::EncodeFrame(result);
   result.outputs.swap(outputs_);  // keep their memory
   result.timers.swap(timers_);
+  result.visits.swap(visits_);
   return frame;
 }
 
@@ -289,7 +296,10 @@ MaybeView BatchRun::ItemKey() const {
   return index < 0 ? std::nullopt : MaybeView(batch_->keys[static_cast<size_t>(index)]);
 }
 
-MaybeView BatchRun::ItemValue() const { return item().type == ItemType::kClosing ? closing_value_ : item().value; }
+MaybeView BatchRun::ItemValue() const {
+  const bool row = item().type == ItemType::kClosing || item().type == ItemType::kVisit;
+  return row ? row_value_ : item().value;
+}
 
 int64_t BatchRun::ItemTime() const {
   return item().type == ItemType::kClosing ? item().closing.end_ms - 1 : item().timestamp_ms;

@@ -27,9 +27,9 @@ namespace millstream::worker {
 enum class Readable { kStore, kWindows, kSessions, kJoin, kLookup };
 
 // The handlers' view of one batch and what they stage: reads from own writes, then prefetched values, then by GET;
-// writes, outputs and timers in order, cut back to the last whole item when one fails. One object serves batch after
+// writes, outputs, timers and ops on visits in order, cut back to the last whole item when one fails. One object serves batch after
 // batch (its memory is kept). batch_run.cc: items and the RESULT; batch_state.cc: stores; batch_time.cc: windows,
-// sessions, timers.
+// sessions, timers; batch_visits.cc: visits.
 class BatchRun {
  public:
   // `host` outlives this.
@@ -54,6 +54,7 @@ class BatchRun {
   int64_t ItemTime() const;
   absl::Status Emit(std::string_view output, MaybeView key, MaybeView value, const EmitOptions& options);
   absl::Status StageTimer(std::string_view name, std::optional<int64_t> time_ms, const TimerOptions& options);
+  absl::Status StageVisit(std::string_view name, protocol::VisitOp::What what, MaybeView data);
   absl::Status FailOutput(absl::Status status);
   bool Cancelled();
   std::shared_ptr<void>* GatheredSlot(const void* handle);
@@ -104,8 +105,8 @@ class BatchRun {
   void MarkItem();
   // What the handler's end means; takes back what it staged where it failed.
   ItemEnd EndItem(const absl::Status& status, protocol::Failure* failure);
-  // The item's handler, or why there is none.
-  absl::StatusOr<const Handler*> HandlerOfItem() const;
+  // The item's handler, or why there is none; nullptr: it is done without.
+  absl::StatusOr<const Handler*> HandlerOfItem();
   absl::Status CallHandler();
   void Explain(const absl::Status& status, protocol::Failure* failure) const;
   // Takes back what the failed item staged.
@@ -143,6 +144,10 @@ class BatchRun {
   // Set anew or cancelled by an earlier item of the batch.
   bool IsOvertaken() const;
 
+  // batch_visits.cc
+  // The handler of a row, or of the end; nullptr: nobody, or an earlier item deleted the row.
+  absl::StatusOr<const Handler*> HandlerOfVisit();
+
   BatchHost* const host_;
   const protocol::Batch* batch_ = nullptr;
   uint64_t generation_ = 0;
@@ -154,14 +159,15 @@ class BatchRun {
   absl::flat_hash_map<absl::string_view, uint32_t> key_index_;  // made when a handler first names another key
   std::vector<protocol::OutputRecord> outputs_;
   std::vector<protocol::TimerOp> timers_;
+  std::vector<protocol::VisitOp> visits_;
   bool has_timer_items_ = false;
   absl::flat_hash_set<std::string> timers_set_;  // key, clock and name; kept for a batch with timer items
   std::vector<Change> changes_;
-  size_t outputs_at_item_ = 0, timers_at_item_ = 0, changes_at_item_ = 0;
-  size_t staged_bytes_ = 0;  // about what ops, outputs and timers take in a frame
+  size_t outputs_at_item_ = 0, timers_at_item_ = 0, visits_at_item_ = 0, changes_at_item_ = 0;
+  size_t staged_bytes_ = 0;  // about what ops, outputs, timers and visits take in a frame
   size_t staged_bytes_at_item_ = 0;
   std::string row_;              // scratch: the row key at work
-  MaybeView closing_value_;      // of the closing window at work
+  MaybeView row_value_;          // of the closing window or visited row at work
   absl::Status undeclared_;      // what the last Resolve that gave -1 has to say
   absl::Status output_failure_;  // of the item at work
   absl::Status void_;            // not OK: the connection or the batch is over
@@ -178,7 +184,7 @@ std::string NamesOf(const std::vector<Named>& things) {
   return names.empty() ? "none" : names;
 }
 inline size_t SizeOf(MaybeView bytes) { return bytes.has_value() ? bytes->size() : 0; }
-// What a write, output or timer takes in a frame beside its bytes, at most.
+// What a write, output, timer or op on a visit takes in a frame beside its bytes, at most.
 inline constexpr size_t kEntryBytes = 48;
 
 }  // namespace millstream::worker

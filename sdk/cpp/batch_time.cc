@@ -108,11 +108,11 @@ absl::Status BatchRun::WriteRow(int store, const Window& window, MaybeView value
 }
 
 absl::Status BatchRun::FetchClosing() {
-  closing_value_.reset();
-  if (item().closing.value.what == What::kValue) closing_value_ = item().closing.value.value;
+  row_value_.reset();
+  if (item().closing.value.what == What::kValue) row_value_ = item().closing.value.value;
   if (item().closing.value.what != What::kNotPrefetched) return absl::OkStatus();
-  MS_ASSIGN_OR_RETURN(closing_value_, ReadRow(static_cast<int>(item().store), std::nullopt,
-                                              {item().closing.start_ms, item().closing.end_ms}));
+  MS_ASSIGN_OR_RETURN(row_value_, ReadRow(static_cast<int>(item().store), std::nullopt,
+                                          {item().closing.start_ms, item().closing.end_ms}));
   return absl::OkStatus();
 }
 

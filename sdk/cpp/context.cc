@@ -45,6 +45,13 @@ TimerClock Context::timer_clock() const {
   return run_->item().clock == protocol::TimerClock::kWallClock ? TimerClock::kWallClock : TimerClock::kEventTime;
 }
 Window Context::closing() const { return {run_->item().closing.start_ms, run_->item().closing.end_ms}; }
+std::string_view Context::visit() const {
+  const bool visited = run_->item().type == ItemType::kVisit && !run_->in_hook();
+  return visited ? std::string_view(run_->welcome().visits[run_->item().visit].name) : std::string_view();
+}
+MaybeView Context::visit_data() const {
+  return run_->item().type == ItemType::kVisit && !run_->in_hook() ? run_->item().value : std::nullopt;
+}
 std::string_view Context::processor() const { return run_->welcome().processor; }
 std::optional<int64_t> Context::watermark_ms() const { return run_->batch().watermark_ms; }
 
@@ -65,6 +72,18 @@ absl::Status Context::SetTimer(std::string_view name, int64_t time_ms, const Tim
 }
 absl::Status Context::CancelTimer(std::string_view name, const TimerOptions& options) {
   return run_->StageTimer(name, std::nullopt, options);
+}
+absl::Status Context::StartVisit(std::string_view name, MaybeView data) {
+  return run_->StageVisit(name, protocol::VisitOp::What::kStart, data);
+}
+absl::Status Context::StopVisit(std::string_view name) {
+  return run_->StageVisit(name, protocol::VisitOp::What::kStop, std::nullopt);
+}
+absl::Status Context::PauseVisit(std::string_view name) {
+  return run_->StageVisit(name, protocol::VisitOp::What::kPause, std::nullopt);
+}
+absl::Status Context::ResumeVisit(std::string_view name) {
+  return run_->StageVisit(name, protocol::VisitOp::What::kResume, std::nullopt);
 }
 absl::Status Context::FailOutput(absl::Status status) { return run_->FailOutput(std::move(status)); }
 bool Context::Cancelled() { return run_->Cancelled(); }

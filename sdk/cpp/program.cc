@@ -4,6 +4,7 @@
 
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "sdk/cpp/batch_run.h"
 
 namespace millstream::worker {
 namespace {
@@ -45,6 +46,31 @@ absl::Status CheckNames(const Map& named, const protocol::Welcome& welcome, std:
   return absl::OkStatus();
 }
 
+absl::Status CheckVisits(const Program& program, const protocol::Welcome& welcome) {
+  for (const protocol::Welcome::Visit& visit : welcome.visits) {
+    if (visit.store >= welcome.stores.size()) {
+      return absl::FailedPreconditionError(StrCat("visit \"", visit.name, "\" is of store ", visit.store,
+                                                  ", there are ", welcome.stores.size(), "; use a later C++ SDK"));
+    }
+    if (!program.visits.contains(visit.name)) {
+      return absl::FailedPreconditionError(
+          StrCat("the manifest declares visit \"", visit.name,
+                 "\", for which the program has no handler; add OnVisit(\"", visit.name, "\", ...)"));
+    }
+  }
+  for (const HandlerMap* handlers : {&program.visits, &program.visit_ends}) {
+    for (const auto& [name, handler] : *handlers) {
+      const bool found = std::any_of(welcome.visits.begin(), welcome.visits.end(),
+                                     [&name = name](const auto& visit) { return visit.name == name; });
+      if (found) continue;
+      return absl::FailedPreconditionError(StrCat("the program handles visit \"", name,
+                                                  "\", which the manifest does not declare; add {name: ", name,
+                                                  ", store: ...} to spec.visits. Visits: ", NamesOf(welcome.visits)));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<std::string> Program::Capabilities() const {
@@ -52,11 +78,13 @@ std::vector<std::string> Program::Capabilities() const {
   if (begin) wanted.emplace_back(protocol::kBeginCapability);
   if (finalize) wanted.emplace_back(protocol::kFinalizeCapability);
   if (committed) wanted.emplace_back(protocol::kCommittedCapability);
+  if (!visits.empty()) wanted.emplace_back(protocol::kVisitsCapability);
   return wanted;
 }
 
 absl::Status CheckFits(const Program& program, const protocol::Welcome& welcome) {
   MS_RETURN_IF_ERROR(CheckStores(program, welcome));
+  MS_RETURN_IF_ERROR(CheckVisits(program, welcome));
   if (!program.timers.empty() && !welcome.timers) {
     return absl::FailedPreconditionError(StrCat("the program handles timers (\"", program.timers.begin()->first,
                                                 "\"), and the manifest has none; add timers: {} under spec"));

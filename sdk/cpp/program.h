@@ -20,6 +20,7 @@ struct Program {
   HandlerMap inputs;
   HandlerMap timers;    // by the timer's name
   HandlerMap closings;  // by store
+  HandlerMap visits, visit_ends;
   absl::flat_hash_map<std::string, SessionMerge> merges;
   // Hooks; null: the program has none.
   Handler begin, finalize;

@@ -236,7 +236,8 @@ std::string Session::WrongIds(const protocol::Batch& batch) const {
   for (const protocol::RecordItem& item : batch.items) {
     if (item.type == Type::kRecord && item.input >= welcome().inputs.size())
       return StrCat("input ", item.input, ", there are ", welcome().inputs.size());
-    if (item.type == Type::kVisit) return "a row of a visit, which this worker did not say it takes";
+    if (item.type == Type::kVisit && item.visit >= welcome().visits.size())
+      return StrCat("a row of visit ", item.visit, ", there are ", welcome().visits.size());
     if (item.type == Type::kClosing && !is_type(item.store, "Window"))
       return StrCat("a closing window of store ", item.store, ", which has none");
     for (const protocol::ItemWindow& window : item.windows) {

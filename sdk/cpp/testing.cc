@@ -10,6 +10,7 @@
 #include "sdk/cpp/batch_run.h"
 #include "sdk/cpp/row_key.h"
 #include "sdk/cpp/testing_time.h"
+#include "sdk/cpp/testing_visits.h"
 #include "sidecar/protocol/codec.h"
 #include "sidecar/protocol/frame.h"
 
@@ -41,6 +42,14 @@ protocol::StoreInfo StoreOf(const TestSessions& sessions, int64_t max_bytes) {
   return store;
 }
 
+// Beyond all of them: there is none of that name.
+uint32_t StoreOf(const TestVisit& visit, const protocol::Welcome& welcome) {
+  const auto& stores = welcome.stores;
+  const auto found =
+      std::find_if(stores.begin(), stores.end(), [&](const auto& store) { return store.name == visit.store; });
+  return static_cast<uint32_t>(found - stores.begin());
+}
+
 protocol::Welcome WelcomeOf(const TestSetup& setup, const Program& program) {
   protocol::Welcome welcome;
   welcome.processor = "test";
@@ -54,6 +63,7 @@ protocol::Welcome WelcomeOf(const TestSetup& setup, const Program& program) {
   for (const std::string& join : setup.joins) welcome.joins.push_back({join, join});
   for (const std::string& lookup : setup.lookups) welcome.lookups.push_back({lookup, lookup});
   welcome.timers = setup.timers;
+  for (const TestVisit& visit : setup.visits) welcome.visits.push_back({visit.name, StoreOf(visit, welcome)});
   welcome.deadline_ms = 3'600'000;  // a debugger may stand still
   welcome.min_timestamp_ms = 0;
   welcome.max_timestamp_ms = 253'402'300'799'999;  // the end of the year 9999, as the sidecar has it
@@ -69,6 +79,15 @@ absl::Status CheckSetup(const TestSetup& setup) {
   for (const TestSessions& sessions : setup.sessions) {
     if (sessions.gap_ms <= 0)
       return absl::FailedPreconditionError(StrCat("sessions \"", sessions.name, "\": a gap above 0"));
+  }
+  for (const TestVisit& visit : setup.visits) {
+    const auto names = [&](const std::vector<std::string>& stores) {
+      return std::find(stores.begin(), stores.end(), visit.store) != stores.end();
+    };
+    if (!names(setup.stores) && !names(setup.unfetched)) {
+      return absl::FailedPreconditionError(
+          StrCat("visit \"", visit.name, "\" walks store \"", visit.store, "\", which is not among the stores"));
+    }
   }
   return absl::OkStatus();
 }
@@ -99,6 +118,11 @@ int32_t IndexOf(std::string_view key, protocol::Batch* batch) {
   return index;
 }
 
+std::string_view WordOf(protocol::RecordItem::Type type) {
+  using Type = protocol::RecordItem::Type;
+  return type == Type::kTimer ? " (timer \"" : type == Type::kVisit ? " (visit \"" : " (closing window of \"";
+}
+
 absl::Status StatusOf(const protocol::Failure& failure, std::string_view of) {
   const std::string text = StrCat(failure.failure_class, ": ", failure.message, of);
   return failure.retriable ? absl::AbortedError(text) : absl::FailedPreconditionError(text);
@@ -115,6 +139,7 @@ class TestKit::Impl : public BatchHost {
         process_late_(setup.process_late),
         stream_(LatenessOf(setup, WelcomeOf(setup, program()))),
         time_(&welcome(), &rows_),
+        visits_(&welcome(), &rows_),
         run_(this) {
     Bind(WelcomeOf(setup, program()));
     rows_.resize(welcome().stores.size() + welcome().joins.size() + welcome().lookups.size());
@@ -123,11 +148,13 @@ class TestKit::Impl : public BatchHost {
 
   absl::Status FeedBatch(std::string_view input, const std::vector<TestRecord>& records);
   absl::Status Advance(int64_t milliseconds);
+  absl::Status StartVisit(std::string_view name, MaybeView data);
 
   int64_t now_ms() const { return now_ms_; }
   std::optional<int64_t> watermark_ms() const { return stream_.now(); }
   int64_t late() const { return late_; }
   const KitTime& time() const { return time_; }
+  const KitVisits& visits() const { return visits_; }
   // By readable id; -1: no such name.
   int IdOf(std::string_view name) const;
   KitRows& rows(int id) { return rows_[static_cast<size_t>(id)]; }
@@ -159,12 +186,14 @@ class TestKit::Impl : public BatchHost {
   void FillState(protocol::Batch* batch) const;
   // Hands records over; how many are done, late ones that nobody is called for among them.
   absl::StatusOr<size_t> RunRecords(const std::vector<KitRecord>& records, absl::Status* failure);
-  // All that is due, and what that makes due.
+  // All that is due, and what that makes due; then rows of visits.
   absl::Status Deliver();
+  void Done(const KitDue& due);
   absl::Status RunDue(const std::vector<KitDue>& due);
   // `hook`: to be called in place of handlers; null: none.
   absl::StatusOr<Told> RunBatch(const protocol::Batch& batch, const Handler& hook = nullptr);
-  void Take(const protocol::Result& result);
+  // `time_ms`: of the last item done.
+  void Take(const protocol::Result& result, int64_t time_ms);
 
   // The store as the batch sees it.
   KitRows Scratched(uint32_t store) const;
@@ -178,6 +207,7 @@ class TestKit::Impl : public BatchHost {
   int64_t now_ms_ = kStart;
   StreamTime stream_;
   KitTime time_;
+  KitVisits visits_;
   int64_t late_ = 0;
   std::map<uint32_t, std::map<std::string, std::optional<std::string>>> scratch_;
   std::vector<std::pair<std::string, TestOutput>> outputs_;
@@ -227,6 +257,17 @@ absl::Status TestKit::Impl::Advance(int64_t milliseconds) {
   return Deliver();
 }
 
+absl::Status TestKit::Impl::StartVisit(std::string_view name, MaybeView data) {
+  MS_RETURN_IF_ERROR(fits_);
+  const std::optional<uint32_t> visit = visits_.IdOf(name);
+  if (!visit.has_value()) {
+    return absl::InvalidArgumentError(
+        StrCat("there is no visit \"", name, "\"; declared are: ", NamesOf(welcome().visits)));
+  }
+  visits_.Apply({*visit, protocol::VisitOp::What::kStart, data}, now_ms_);
+  return Deliver();
+}
+
 absl::Status TestKit::Impl::Transaction(std::vector<KitRecord> records) {
   MS_RETURN_IF_ERROR(CallHook("begin", program().begin));
   MS_RETURN_IF_ERROR(HandleAll(std::move(records)));
@@ -241,7 +282,7 @@ absl::Status TestKit::Impl::CallHook(std::string_view name, const Handler& hook)
   batch.seq = ++last_seq_;
   batch.task = TaskId(0);
   MS_ASSIGN_OR_RETURN(const Told told, RunBatch(batch, hook));
-  Take(told.result);
+  Take(told.result, now_ms_);
   if (told.result.failure.has_value()) return StatusOf(*told.result.failure, StrCat(" (hook ", name, ")"));
   return Deliver();
 }
@@ -332,7 +373,7 @@ absl::StatusOr<size_t> TestKit::Impl::RunRecords(const std::vector<KitRecord>& r
     stream_.Advance(records[i].input, records[i].timestamp_ms);
     if (sent.late[i]) ++late_;
   }
-  Take(told.result);
+  Take(told.result, done == 0 ? now_ms_ : sent.batch.items[done - 1].timestamp_ms);
   for (size_t i = 0; i < done; ++i) {
     const KitRecord& record = records[sent.records[i]];
     if (record.key.has_value()) time_.Merge(*record.key, sent.batch.items[i].windows);
@@ -344,11 +385,20 @@ absl::StatusOr<size_t> TestKit::Impl::RunRecords(const std::vector<KitRecord>& r
 absl::Status TestKit::Impl::Deliver() {
   for (int round = 0; round < kMostRounds; ++round) {
     if (stream_.now().has_value()) time_.Sweep(*stream_.now());
-    const std::vector<KitDue> due = time_.Due(stream_.now(), now_ms_);
+    std::vector<KitDue> due = time_.Due(stream_.now(), now_ms_);
+    if (due.empty()) due = visits_.Next();
     if (due.empty()) return absl::OkStatus();
     MS_RETURN_IF_ERROR(RunDue(due));
   }
-  return absl::InternalError("timers make timers due without end");
+  return absl::InternalError("timers make timers due, or visits start visits, without end");
+}
+
+void TestKit::Impl::Done(const KitDue& due) {
+  if (due.item.type == protocol::RecordItem::Type::kVisit) {
+    visits_.Done(due);
+  } else {
+    time_.Done(due);
+  }
 }
 
 absl::Status TestKit::Impl::RunDue(const std::vector<KitDue>& due) {
@@ -358,20 +408,20 @@ absl::Status TestKit::Impl::RunDue(const std::vector<KitDue>& due) {
   batch.watermark_ms = stream_.now();
   for (const KitDue& one : due) {
     batch.items.push_back(one.item);
-    batch.items.back().key_index = IndexOf(one.key, &batch);
+    if (!one.keyless) batch.items.back().key_index = IndexOf(one.key, &batch);
   }
   FillState(&batch);
   MS_ASSIGN_OR_RETURN(const Told told, RunBatch(batch));
-  for (size_t i = 0; i < told.result.done; ++i) time_.Done(due[i]);
-  Take(told.result);
+  const size_t done = told.result.done;
+  for (size_t i = 0; i < done; ++i) Done(due[i]);
+  Take(told.result, done == 0 ? now_ms_ : due[done - 1].time_ms);
   if (!told.result.failure.has_value()) return absl::OkStatus();
   const KitDue& failed = due[told.result.done];
-  time_.Done(failed);  // given up, as a record would be
-  const bool timer = failed.item.type == protocol::RecordItem::Type::kTimer;
-  return StatusOf(*told.result.failure, StrCat(timer ? " (timer \"" : " (closing window of \"", failed.name, "\")"));
+  Done(failed);  // given up, as a record would be
+  return StatusOf(*told.result.failure, StrCat(WordOf(failed.item.type), failed.name, "\")"));
 }
 
-void TestKit::Impl::Take(const protocol::Result& result) {
+void TestKit::Impl::Take(const protocol::Result& result, int64_t time_ms) {
   for (const auto& [store, ops] : result.ops) {
     for (const protocol::StateOp& op : ops) {
       if (op.value.has_value()) {
@@ -382,6 +432,7 @@ void TestKit::Impl::Take(const protocol::Result& result) {
     }
   }
   for (const protocol::TimerOp& op : result.timers) time_.Apply(op);
+  for (const protocol::VisitOp& op : result.visits) visits_.Apply(op, time_ms);
   for (const protocol::OutputRecord& record : result.outputs) {
     TestOutput output{Owned(record.key), Owned(record.value), record.timestamp_ms, {}, record.partition};
     for (const auto& [name, value] : record.headers) output.headers.emplace_back(name, Owned(value));
@@ -455,6 +506,8 @@ absl::Status TestKit::FeedBatch(std::string_view input, const std::vector<TestRe
 }
 
 absl::Status TestKit::Advance(int64_t milliseconds) { return impl_->Advance(milliseconds); }
+absl::Status TestKit::StartVisit(std::string_view name, MaybeView data) { return impl_->StartVisit(name, data); }
+std::vector<std::string> TestKit::Visits() const { return impl_->visits().UnderWay(); }
 int64_t TestKit::now_ms() const { return impl_->now_ms(); }
 std::optional<int64_t> TestKit::watermark_ms() const { return impl_->watermark_ms(); }
 int64_t TestKit::late_records() const { return impl_->late(); }

@@ -142,7 +142,7 @@ std::vector<KitDue> KitTime::Due(std::optional<int64_t> now, int64_t wall_ms) co
   for (const auto& [id, time] : timers_) {
     const std::optional<int64_t> clock = id.clock == protocol::TimerClock::kWallClock ? wall_ms : now;
     if (!clock.has_value() || time > *clock) continue;
-    KitDue& one = due.emplace_back(KitDue{time, id.key, {}, id.name, {}});
+    KitDue& one = due.emplace_back(KitDue{time, id.key, {}, id.name, {}, false});
     one.item.type = ItemType::kTimer;
     one.item.clock = id.clock;
     one.item.timestamp_ms = time;
@@ -154,7 +154,7 @@ std::vector<KitDue> KitTime::Due(std::optional<int64_t> now, int64_t wall_ms) co
       const auto [key, window] = Parse(store, row);
       const int64_t time = ClosesAt(store, window);
       if (time > *now || closed_.contains({store, row})) continue;
-      KitDue& one = due.emplace_back(KitDue{time, std::string(key), {}, info.name, window});
+      KitDue& one = due.emplace_back(KitDue{time, std::string(key), {}, info.name, window, false});
       one.item.type = ItemType::kClosing;
       one.item.store = store;
       one.item.closing = {window.start_ms, window.end_ms, {protocol::StateValue::What::kValue, value}};

@@ -33,13 +33,14 @@ class StreamTime {
   std::optional<int64_t> now_;
 };
 
-// Something that is due in the test kit.
+// Something that is due in the test kit: a timer, a window that closes, a row of a visit.
 struct KitDue {
   int64_t time_ms = 0;
   std::string key;
   protocol::RecordItem item;  // but for its key index; its views point into `name` and the kit's rows
-  std::string name;           // of the timer, or the store
+  std::string name;           // of the timer, the store, the visit
   Window window;              // that closes
+  bool keyless = false;       // the end of a visit
 };
 
 // What the sidecar does for windows, sessions and timers, with the stores of one WELCOME. Not thread-safe.

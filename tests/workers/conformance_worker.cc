@@ -167,11 +167,20 @@ absl::Status DoTimer(Context& ctx, const std::string& name, std::optional<int64_
   return time.has_value() ? ctx.SetTimer(name, *time, options) : ctx.CancelTimer(name, options);
 }
 
+absl::Status DoVisit(Context& ctx, const Words& words) {
+  const std::optional<std::string> data = words.size() > 3 ? Word(words[3]) : std::nullopt;
+  if (words[2] == "start") return ctx.StartVisit(words[1], data);
+  if (words[2] == "stop") return ctx.StopVisit(words[1]);
+  return words[2] == "pause" ? ctx.PauseVisit(words[1]) : ctx.ResumeVisit(words[1]);
+}
+
 absl::Status DoTime(Context& ctx, const Words& words) {
   const std::string& name = words[0];
   if (name.ends_with("session")) return DoSession(ctx, words);
   if (name == "timer") return DoTimer(ctx, words[1], Int(words[2]), words, 3);
   if (name == "cancel") return DoTimer(ctx, words[1], std::nullopt, words, 2);
+  if (name == "visit") return DoVisit(ctx, words);
+  if (name == "visit_size") return ctx.StartVisit(words[1], std::string(static_cast<size_t>(Int(words[2])), 'x'));
   if (name != "watermark") return DoWindows(ctx, words);
   const std::optional<int64_t> time = ctx.watermark_ms();
   const std::string text = std::to_string(time.value_or(0));
@@ -181,7 +190,8 @@ absl::Status DoTime(Context& ctx, const Words& words) {
 bool IsOfTime(std::string_view command) {
   static constexpr std::string_view kCommands[] = {"windows",       "count_windows", "set_windows", "delete_windows",
                                                    "window",        "set_window",    "session",     "set_session",
-                                                   "count_session", "timer",         "cancel",      "watermark"};
+                                                   "count_session", "timer",         "cancel",      "watermark",
+                                                   "visit",         "visit_size"};
   return std::find(std::begin(kCommands), std::end(kCommands), command) != std::end(kCommands);
 }
 
@@ -256,6 +266,18 @@ absl::Status Closed(Context& ctx) {
   return StoredScript(ctx);
 }
 
+absl::Status EmitVisit(Context& ctx) {
+  return ctx.Emit(
+      "out", ctx.key(),
+      StrCat(ctx.visit(), " ", ctx.timestamp_ms(), " ", ctx.attempt(), " ", ctx.visit_data().value_or("~")));
+}
+
+absl::Status Visited(Context& ctx) {
+  MS_RETURN_IF_ERROR(EmitVisit(ctx));
+  MS_RETURN_IF_ERROR(ctx.Emit("reads", ctx.key(), ctx.value()));
+  return StoredScript(ctx);
+}
+
 absl::StatusOr<std::string> Joined(const std::vector<std::string_view>& values) {
   std::string joined(values[0]);
   for (size_t i = 1; i < values.size(); ++i) StrAppend(&joined, "+", values[i]);
@@ -294,6 +316,7 @@ int Main() {
   const char* needs = std::getenv("CONFORMANCE_NEEDS");
   for (const std::string& feature : Split(needs == nullptr ? "" : needs, ',')) {
     if (feature == "timers") app.OnTimer("tick", Due).OnTimer("other", Due);
+    if (feature == "visits") app.OnVisit("walk", Visited).OnVisitEnd("walk", EmitVisit);
     if (feature == "closings") app.OnClose("final", Closed);
     if (feature == "hooks") {
       app.OnBegin([](Context&) { return absl::OkStatus(); }).OnFinalize(SendGathered).OnCommitted([](int32_t) {});

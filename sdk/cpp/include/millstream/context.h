@@ -19,7 +19,7 @@ namespace millstream::worker {
 /// What an output record may have beside key and value.
 struct EmitOptions {
   /// Milliseconds since 1970. Default: that of the record being handled (of a timer its time, of a closing window its
-  /// last millisecond); the sidecar's clock where that is outside the limits, and in hooks.
+  /// last millisecond, of a visit its start); the sidecar's clock where that is outside the limits, and in hooks.
   std::optional<int64_t> timestamp_ms = {};
   /// In order; names may repeat.
   std::vector<std::pair<std::string_view, MaybeView>> headers = {};
@@ -41,7 +41,8 @@ struct TimerOptions {
   MaybeView key = {};
 };
 
-/// What is being handled (a record, or a timer that is due, a window that closes, a transaction), and what its handler
+/// What is being handled (a record, or a timer that is due, a window that closes, a row that is visited, a
+/// transaction), and what its handler
 /// may do. Valid during the call, on the calling thread; everything it hands out points into the batch's memory and is
 /// gone afterwards.
 class Context {
@@ -50,12 +51,12 @@ class Context {
   std::string_view input() const;
   /// The name of its topic, for messages.
   std::string_view topic() const;
-  /// Of the record, timer or window; nullopt: a record without key, or a hook.
+  /// Of the record, timer, window or visited row; nullopt: a record without key, the end of a visit, or a hook.
   MaybeView key() const;
-  /// Of the record; of a closing window the last one. nullopt: a tombstone, or there is none.
+  /// Of the record; of a closing window the last one; of a visited row the one it has. nullopt: a tombstone, or there is none.
   MaybeView value() const;
   /// Milliseconds since 1970, possibly negative: of the record, when the timer was to be due, the last one of a closing
-  /// window; 0 in a hook.
+  /// window, when the visit was started; 0 in a hook.
   int64_t timestamp_ms() const;
   /// In order; names may repeat.
   const std::vector<std::pair<std::string_view, MaybeView>>& headers() const;
@@ -65,7 +66,7 @@ class Context {
   int64_t offset() const;
   /// The partition, which is the task.
   int32_t task() const;
-  /// Which try of this record, timer or window this is, from 1.
+  /// Which try of this record, timer, window or visited row this is, from 1.
   uint32_t attempt() const;
   /// The name of the timer that is due.
   std::string_view timer() const;
@@ -73,6 +74,10 @@ class Context {
   TimerClock timer_clock() const;
   /// The window that closes.
   Window closing() const;
+  /// The visit whose row, or end, it is; empty where it is none.
+  std::string_view visit() const;
+  /// What that visit was started with; nullopt: nothing.
+  MaybeView visit_data() const;
   /// The processor's name in the manifest.
   std::string_view processor() const;
   /// How far event time has come, milliseconds since 1970; nullopt: not known yet.
@@ -99,6 +104,16 @@ class Context {
   absl::Status SetTimer(std::string_view name, int64_t time_ms, const TimerOptions& options = {});
   /// Forgets a timer. One that is not set is fine.
   absl::Status CancelTimer(std::string_view name, const TimerOptions& options = {});
+  /// Begins a walk over all rows of the store of a visit of the manifest, in this task: each comes to the handler of its
+  /// name (App::OnVisit). One that is under way begins anew, one that is paused as well. `data` comes with every row.
+  /// Errors fail the record as those of Emit do: an undeclared visit, data of more than 4,096 bytes, in a hook.
+  absl::Status StartVisit(std::string_view name, MaybeView data = {});
+  /// Ends a walk where it is: neither a row nor its end comes any more. One that does not run is fine.
+  absl::Status StopVisit(std::string_view name);
+  /// Holds a walk where it is, until it is resumed, started or stopped.
+  absl::Status PauseVisit(std::string_view name);
+  /// Lets a paused walk go on.
+  absl::Status ResumeVisit(std::string_view name);
   /// Fails the record being handled with failure class Output, as Emit does: for a value that cannot be encoded. Gives
   /// `status` back, to be returned.
   absl::Status FailOutput(absl::Status status);
@@ -119,7 +134,7 @@ class Context {
   BatchRun* run_;
 };
 
-/// What is called for every record of an input, for timers and closing windows, and as a hook. OK: it is done. Any
+/// What is called for every record of an input, for timers, closing windows and visited rows, and as a hook. OK: it is done. Any
 /// other status (or an exception) fails it: what it staged is dropped, and errors.onFailure of the manifest decides.
 /// DataLoss means that the input cannot be read: failure class Decode, not retried. May be called more than once for a
 /// record; its effects count once.

@@ -56,6 +56,12 @@ struct TestSessions {
   bool prefetched = true;    ///< whether values travel with the batch
 };
 
+/// A visit.
+struct TestVisit {
+  std::string name = {};   ///< in the manifest
+  std::string store = {};  ///< that it walks
+};
+
 /// What the manifest declares.
 struct TestSetup {
   std::vector<std::string> stores = {};             ///< their values travel with the batch
@@ -65,6 +71,7 @@ struct TestSetup {
   std::vector<TestWindows> windows = {};            ///< stores of type Window
   std::vector<TestSessions> sessions = {};          ///< stores of type Session
   bool timers = false;                              ///< the program may set timers
+  std::vector<TestVisit> visits = {};               ///< of the stores above
   std::vector<std::string> joins = {};              ///< their names
   std::vector<std::string> lookups = {};            ///< their names
   std::map<std::string, int64_t> lateness_ms = {};  ///< by input: how far it holds back event time; none: 0
@@ -94,7 +101,7 @@ struct TestTimer {
 /// Runs the handlers of an App without a sidecar: records go through the same code as in production (codecs, read your
 /// writes, the prefix rule, limits, windows, sessions, timers), state and outputs are kept in memory. Event time is
 /// that of the records fed; timers of the wall clock follow Advance. What becomes due is delivered before a call
-/// returns, and what was sent to the output `loop` comes back to the input of that name. Not imitated: retries,
+/// returns, so are all rows of a visit that is started, and what was sent to the output `loop` comes back to the input of that name. Not imitated: retries,
 /// partitions, the log. Not thread-safe.
 ///
 ///     TestKit kit(app, {.stores = {"counts"}, .outputs = {"word-counts"}});
@@ -108,13 +115,17 @@ class TestKit {
 
   /// One record as a batch. OK: handled, its effects are there. Else what the sidecar would be told, "CLASS: message"
   /// with FailedPrecondition where it would not be tried again and Aborted where it would; nothing of it counts. A
-  /// timer or closing window that fails is given up, and told the same way. InvalidArgument: the app has no such input.
+  /// timer, closing window or visited row that fails is given up, and told the same way. InvalidArgument: the app has no such input.
   /// FailedPrecondition too: program and setup do not fit, as a sidecar's WELCOME that the program refuses.
   absl::Status Feed(std::string_view input, const TestRecord& record);
   /// Several records as one batch. The prefix rule: those before a failing one count, those behind it are not handled.
   absl::Status FeedBatch(std::string_view input, const std::vector<TestRecord>& records);
   /// Lets the clock go on, and delivers timers of the wall clock that it makes due. Event time only moves with records.
   absl::Status Advance(int64_t milliseconds);
+
+  /// Starts a visit as a handler would, at now_ms(), and lets it run to its end. InvalidArgument: there is no such visit;
+  /// else as Feed.
+  absl::Status StartVisit(std::string_view name, MaybeView data = {});
 
   /// The clock, milliseconds since 1970: some time in 2023 at first.
   int64_t now_ms() const;
@@ -132,6 +143,8 @@ class TestKit {
   std::vector<TestWindow> Windows(std::string_view store) const;
   /// Timers that are not due yet, the next one first.
   std::vector<TestTimer> Timers() const;
+  /// The visits that were started and have not ended: those that are paused.
+  std::vector<std::string> Visits() const;
   /// What was sent to an output, in order.
   std::vector<TestOutput> Outputs(std::string_view output) const;
 

@@ -15,7 +15,7 @@
 
 /// Values instead of bytes: handles on stores, joins, lookups and outputs, and handlers, each with its codecs. A handle
 /// is a name and two codecs: made once, at the top of the program, used by every thread. Windows, sessions and timers
-/// are in typed_time.h.
+/// are in typed_time.h, visits in typed_visits.h.
 namespace millstream::worker {
 
 /// A store of type KeyValue with codecs. The methods are those of Store; absent values are nullopt. A stored value that
@@ -32,6 +32,10 @@ class TypedStore {
 
   /// In the manifest.
   const std::string& name() const { return codecs_.name; }
+  /// Of keys.
+  const K& key_codec() const { return codecs_.key; }
+  /// Of values.
+  const V& value_codec() const { return codecs_.value; }
 
   /// The value of the record's own key.
   absl::StatusOr<std::optional<Value>> Get(Context& ctx) const { return codecs_.Read(State(ctx).Get()); }

@@ -71,11 +71,17 @@ class App {
   App& OnTimer(std::string name, Handler handler);
   /// For each window of a store with `emit: Final`, once, when it closes.
   App& OnClose(std::string store, Handler handler);
+  /// For every row of the visit's store in the task, in the order of the key bytes, once in committed effect; records are
+  /// handled in between. Context::value is the row's value as it is then, Context::visit_data what the visit was started
+  /// with. The manifest has the visit.
+  App& OnVisit(std::string name, Handler handler);
+  /// Behind the last row of a visit. There is no key.
+  App& OnVisitEnd(std::string name, Handler handler);
   /// For a store of type Session: what becomes of the values of sessions that a record connects and does not write.
   App& MergeSessions(std::string store, SessionMerge merge);
   /// When a transaction begins for a task. What a hook writes and emits becomes part of the transaction; an error
-  /// aborts it, and its records come again. There is no record: no default key of state, no windows, sessions or
-  /// timers. Transactions then hold whole batches.
+  /// aborts it, and its records come again. There is no record: no default key of state, no windows, sessions,
+  /// timers or visits. Transactions then hold whole batches.
   App& OnBegin(Handler hook);
   /// Before a transaction with records of the task is closed: the place to send what was gathered over many of them
   /// (Gathered in gathered.h).
