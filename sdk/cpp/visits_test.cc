@@ -55,7 +55,7 @@ void AddBank(App& app) {
   OnVisitEnd(app, interest, Report);
 }
 
-TestSetup Setup(bool prefetched = true) {
+TestSetup BankSetup(bool prefetched = true) {
   TestSetup setup{.stores = {"others"}, .outputs = {"reports"}, .visits = {{"interest", "accounts"}}};
   (prefetched ? setup.stores : setup.unfetched).push_back("accounts");
   return setup;
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Prefetched, Visiting, ::testing::Bool());
 TEST_P(Visiting, ComesToEveryRowAndThenToItsEnd) {
   App app;
   AddBank(app);
-  TestKit kit(app, Setup(GetParam()));
+  TestKit kit(app, BankSetup(GetParam()));
   for (int i = 100; i < 350; ++i) kit.SetState("accounts", std::to_string(i), std::to_string(i));  // more than a page
   ASSERT_EQ(kit.Feed("in", At(5, "start 2")), absl::OkStatus());
   for (int i = 100; i < 350; ++i) EXPECT_EQ(Balance(kit, std::to_string(i)), std::to_string(i + 2));
@@ -97,7 +97,7 @@ TEST_P(Visiting, ComesToEveryRowAndThenToItsEnd) {
 TEST(VisitsTest, APausedOneWaitsUntilItIsResumed) {
   App app;
   AddBank(app);
-  TestKit kit(app, Setup());
+  TestKit kit(app, BankSetup());
   ASSERT_EQ(kit.FeedBatch("in", {At(1, "set 1"), At(2, "pause 3"), At(3, "set 10")}), absl::OkStatus());
   EXPECT_EQ(Balance(kit, "a"), "10");
   EXPECT_THAT(kit.Visits(), ElementsAre("interest"));
@@ -112,7 +112,7 @@ TEST(VisitsTest, APausedOneWaitsUntilItIsResumed) {
 TEST(VisitsTest, ATestStartsOne) {
   App app;
   AddBank(app);
-  TestKit kit(app, Setup());
+  TestKit kit(app, BankSetup());
   kit.SetState("accounts", "b", "1");
   ASSERT_EQ(kit.StartVisit("interest", "5"), absl::OkStatus());
   EXPECT_EQ(Balance(kit, "b"), "6");
@@ -122,7 +122,7 @@ TEST(VisitsTest, ATestStartsOne) {
 TEST(VisitsTest, ARowThatFailsIsGivenUpAndTheWalkGoesOn) {
   App app;
   AddBank(app);
-  TestKit kit(app, Setup());
+  TestKit kit(app, BankSetup());
   kit.SetState("accounts", "a", "1");
   kit.SetState("accounts", "b", "-1");
   kit.SetState("accounts", "c", "1");
@@ -136,7 +136,7 @@ TEST(VisitsTest, ARowThatFailsIsGivenUpAndTheWalkGoesOn) {
 TEST(VisitsTest, ARowThatAnEarlierOneDeletedIsPassedOver) {
   App app;
   AddBank(app);
-  TestKit kit(app, Setup());
+  TestKit kit(app, BankSetup());
   kit.SetState("accounts", "a", "1000");
   kit.SetState("accounts", "ab", "-1");
   kit.SetState("accounts", "c", "1");
@@ -148,7 +148,7 @@ TEST(VisitsTest, ARowThatAnEarlierOneDeletedIsPassedOver) {
 TEST(VisitsTest, AStartThatFailsIsNone) {
   App app;
   AddBank(app);
-  TestKit kit(app, Setup());
+  TestKit kit(app, BankSetup());
   EXPECT_FALSE(kit.Feed("in", At(1, "fail")).ok());
   EXPECT_THAT(kit.Visits(), IsEmpty());
   EXPECT_THAT(Reports(kit), IsEmpty());
@@ -158,7 +158,7 @@ TEST(VisitsTest, ThatDoNotFitTheManifest) {
   App app;
   AddBank(app);
   const auto refused = [&](std::vector<TestVisit> visits) {
-    TestSetup setup = Setup();
+    TestSetup setup = BankSetup();
     setup.visits = std::move(visits);
     return Told(TestKit(app, setup).Feed("in", At(1, "set 1")));
   };
@@ -173,7 +173,7 @@ TEST(VisitsTest, ThatCannotBe) {
   app.On("more", [](Context& ctx) {
     return ctx.value() == "other" ? ctx.StopVisit("other") : ctx.StartVisit("interest", ctx.value());
   });
-  TestKit kit(app, Setup());
+  TestKit kit(app, BankSetup());
   EXPECT_THAT(Told(kit.Feed("more", At(1, "other"))), HasSubstr("does not declare it; declared are: interest"));
   EXPECT_EQ(kit.Feed("more", At(1, std::string(4096, '1'))).code(), absl::StatusCode::kFailedPrecondition)
       << "no number of the codec";
@@ -182,7 +182,7 @@ TEST(VisitsTest, ThatCannotBe) {
   App hooked;
   AddBank(hooked);
   hooked.OnFinalize([](Context& ctx) { return interest.Stop(ctx); });
-  EXPECT_THAT(Told(TestKit(hooked, Setup()).Feed("in", At(1, "set 1"))), HasSubstr("hooks start and stop none"));
+  EXPECT_THAT(Told(TestKit(hooked, BankSetup()).Feed("in", At(1, "set 1"))), HasSubstr("hooks start and stop none"));
 }
 
 }  // namespace
