@@ -36,6 +36,10 @@ class Bank(Rig):
         self.command("produce", "payments", "--data", self.data, "--key", "key", "--partitions", PARTITIONS,
                      stdin=("\n".join(lines) + "\n").encode())
 
+    def wait_listening(self):
+        """The folder is its own: a command that comes sooner would hold it for a moment, and find no state there."""
+        wait_until(lambda: self.http("/healthz")[0] != 0, lambda: f"nothing listens\n{self.log()[-3000:]}")
+
     def visit(self, number):
         """One command to each partition."""
         for partition in range(PARTITIONS):
@@ -83,6 +87,7 @@ def test_nothing_is_killed(bank):
     b = bank()
     b.pay(range(KEYS), 100)
     b.start()
+    b.wait_listening()
     b.wait_balances({f"key-{key}": 100 for key in range(KEYS)})
     for number in (1, 2):
         b.visit(number)
@@ -97,6 +102,7 @@ def test_killed_at_random_times(bank, seed, backend):
     b = bank(backend=backend)
     b.pay(range(KEYS), 100)
     b.start()
+    b.wait_listening()
     b.wait_balances({f"key-{key}": 100 for key in range(KEYS)})
     b.visit(1)
     payments = collections.Counter()
@@ -110,6 +116,7 @@ def test_killed_at_random_times(bank, seed, backend):
         b.pay(keys, 100)
         payments.update(keys)
         b.start(mode="slow")
+    b.wait_listening()
     wait_until(lambda: b.ended(1), lambda: f"{b.told(1)}\n{b.log()[-3000:]}")
     assert b.told(1) == once()
     expected = {f"key-{key}": 101 + 100 * payments[key] for key in range(KEYS)}
