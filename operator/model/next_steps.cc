@@ -43,8 +43,8 @@ class Pass {
     if (settled && repairs.steps.empty() && !scaling_in_) roll = RollOf(view_, limits_);
     // In a scale-in the roll pauses, and a pod that was draining for it works again.
     GiveOrders(roll, settled && repairs.steps.empty());
-    for (Step& step : repairs.steps) decision_.steps.push_back(std::move(step));
-    for (Step& step : roll.steps) decision_.steps.push_back(std::move(step));
+    decision_.steps.insert(decision_.steps.end(), repairs.steps.begin(), repairs.steps.end());
+    decision_.steps.insert(decision_.steps.end(), roll.steps.begin(), roll.steps.end());
     decision_.operator_roll = settled ? roll.operator_roll : WantsOperatorRoll(wanted_, observed_);
     Explain(repairs, roll);
     NoteIdleReplicas();

@@ -145,6 +145,7 @@ TEST(RollTest, ABrokenImageStopsItAndItsRevertRepairsItself) {
   const Decision decision = work.Next();
   EXPECT_EQ(TextOf(decision.steps), "delete totals-2");
   EXPECT_EQ(decision.reason, "ReplacingPods");
+  EXPECT_EQ(decision.message, "pod totals-2 is replaced: it never became ready and is outdated");
 }
 
 TEST(RollTest, PodsThatServeNothingGoFirstAndAllAtOnce) {
