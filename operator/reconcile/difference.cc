@@ -40,7 +40,9 @@ bool HasNames(const Json& list) {
   return false;
 }
 
+// What the API server may leave out of an answer.
 bool IsEmpty(const Json& value) {
+  if (value.is_string()) return value.get_ref<const std::string&>().empty();
   return value.is_null() || ((value.is_object() || value.is_array()) && value.empty());
 }
 

@@ -40,7 +40,9 @@ TEST(DifferenceTest, QuantitiesAreComparedByWhatTheyAre) {
 TEST(DifferenceTest, WhatIsEmptyMayBeMissing) {
   EXPECT_TRUE(Same(R"({"a":{},"b":[],"c":null})", R"({})"));
   EXPECT_TRUE(Same(R"({"a":{}})", R"({"a":{"b":1}})"));
-  EXPECT_FALSE(Same(R"({"a":""})", R"({})"));
+  EXPECT_TRUE(Same(R"({"name":"A","value":""})", R"({"name":"A"})"));
+  EXPECT_FALSE(Same(R"({"a":""})", R"({"a":"b"})"));
+  EXPECT_FALSE(Same(R"({"a":false})", R"({})"));
   EXPECT_FALSE(Same(R"({"a":0})", R"({})"));
 }
 

@@ -540,6 +540,50 @@ TEST_F(OperatorTest, AClusterWithoutPodMonitorsIsNoObstacle) {
   EXPECT_THAT(Ready(), StartsWith("False TopicsPending"));
 }
 
+TEST_F(OperatorTest, NewPodsAreAskedBeforeTheStatusIsTakenForComplete) {
+  cluster_.Apply("totals");
+  cluster_.Settle();
+  cluster_.EndJobWell();
+  cluster_.Settle();
+  cluster_.RunPods("totals");
+  cluster_.Pass(absl::Seconds(20));
+  EXPECT_THAT(cluster_.Condition("totals", "Reconciling"), StartsWith("True"));
+  EXPECT_THAT(cluster_.Condition("totals", "Restored"), StartsWith("Unknown NotReported"));
+  // One that cannot be reached is not waited for without end.
+  cluster_.Pass(absl::Minutes(2));
+  EXPECT_EQ(cluster_.Condition("totals", "Reconciling"), "");
+  EXPECT_THAT(Ready(), StartsWith("True Processing"));
+}
+
+TEST_F(OperatorTest, AQuotaThatIsFullIsTriedAgainSoon) {
+  cluster_.faults = [](const kube::HttpCall& call) -> std::optional<kube::FakeApiServer::Fault> {
+    if (call.method != "PATCH" || call.target.find("/services/") == std::string::npos) return std::nullopt;
+    return Refuse(403);
+  };
+  cluster_.Apply("totals");
+  cluster_.Pass(absl::Minutes(10));
+  EXPECT_THAT(Ready(), StartsWith("False Forbidden"));
+  cluster_.faults = nullptr;
+  cluster_.Pass(absl::Seconds(35));
+  EXPECT_THAT(Ready(), StartsWith("False TopicsPending"));
+}
+
+TEST_F(OperatorTest, TroubleOfTheApiServerIsNotTheProcessors) {
+  MakeRunning();
+  const Json before = cluster_.Status("totals");
+  cluster_.faults = [](const kube::HttpCall& call) -> std::optional<kube::FakeApiServer::Fault> {
+    if (call.method == "GET") return std::nullopt;
+    return Refuse(503);
+  };
+  cluster_.Edit(kube::kServices, "totals", [](Json* object) { *object = Json(); });
+  cluster_.Pass(absl::Minutes(1));
+  EXPECT_EQ(cluster_.Status("totals"), before);
+  cluster_.faults = nullptr;
+  cluster_.Pass(absl::Minutes(3));
+  EXPECT_TRUE(cluster_.Has(kube::kServices, "totals"));
+  EXPECT_THAT(Ready(), StartsWith("True Processing"));
+}
+
 TEST_F(OperatorTest, WhoDoesNotLeadWritesNothing) {
   cluster_.the_operator->Follow();
   cluster_.Apply("totals");

@@ -32,6 +32,11 @@ const kube::Resource* ResourceOf(const Json& child) {
 
 bool IsSet(const Json& child) { return kube::IsOfKind(child, kube::kStatefulSets); }
 
+// A ConfigMap is refused for nothing but its size, which is the manifest's.
+std::string_view RefusedAs(const kube::Resource& resource) {
+  return resource.kind == kube::kConfigMaps.kind ? "InvalidSpec" : "ChildRefused";
+}
+
 bool IsMember(const Json& pod) {
   return kube::TextAt(pod, {"metadata", "labels", "app.kubernetes.io/component"}) == "processor";
 }
@@ -69,6 +74,12 @@ absl::StatusOr<runtime::Pass> ProcessorPass::Run() {
   // The API server's trouble is none of the processor: what was true of it is true still.
   if (!trouble.ok() && !input_.problem.needs_person) return trouble;
   MS_RETURN_IF_ERROR(WriteStatus());
+  // A quota, a policy or a right may be another one soon: no backoff up to a quarter of an hour.
+  if (absl::IsPermissionDenied(trouble)) {
+    LogWarning("a pass is forbidden to write",
+               {{"object", key_.Text()}, {"reconcile", id_}, {"error", std::string(trouble.message())}});
+    return runtime::Pass{again_};
+  }
   MS_RETURN_IF_ERROR(trouble);
   MS_RETURN_IF_ERROR(failed_);
   return runtime::Pass{again_};
@@ -77,9 +88,9 @@ absl::StatusOr<runtime::Pass> ProcessorPass::Run() {
 void ProcessorPass::LookAgain(absl::Duration delay) { again_ = std::min(again_, std::max(delay, absl::Seconds(1))); }
 
 void ProcessorPass::Settle(Problem problem) {
-  if (!input_.problem.exists()) input_.problem = std::move(problem);
   // What is in the way of a child is not in our caches: its going is no news.
-  LookAgain(kSoon);
+  if (problem.status.ok()) LookAgain(kSoon);
+  if (!input_.problem.exists()) input_.problem = std::move(problem);
 }
 
 void ProcessorPass::ReadManifest() {
@@ -111,6 +122,7 @@ void ProcessorPass::Observe() {
   input_.seen = model::ReadObservation(key_.name, is_ours ? &set : nullptr, pods_,
                                        world->Of(kube::kPersistentVolumeClaims, key_));
   AskSidecars(pods_);
+  if (AwaitsReports(input_.seen, input_.now)) LookAgain(kReportAge);
   FindTrouble(pods_);
 }
 
@@ -192,7 +204,7 @@ bool ProcessorPass::KeepChildren(const std::vector<Json>& children) {
     if (resource->kind == kube::kPodMonitors.kind && !reconciler_->around_.world->Knows(*resource, key_.name_space)) {
       continue;
     }
-    if (Problem problem = reconciler_->writer_.Ensure(*resource, child, "ChildRefused"); problem.exists()) {
+    if (Problem problem = reconciler_->writer_.Ensure(*resource, child, RefusedAs(*resource)); problem.exists()) {
       Settle(std::move(problem));
       return false;
     }
@@ -244,6 +256,10 @@ void ProcessorPass::KeepWorkload(Json wanted_set) {
     reconciler_->rollouts_.Give(key);
   }
   input_.decision = model::NextSteps(*input_.model, wanted_set, input_.seen, limits, input_.now);
+  if (reconciler_->options_.model.pod_monitors &&
+      !reconciler_->around_.world->Knows(kube::kPodMonitors, key_.name_space)) {
+    input_.decision->notes.push_back("there is no PodMonitor: their definition is not installed in this cluster");
+  }
   const model::Decision& decision = *input_.decision;
   LookAgain(decision.look_again);
   if (AwaitsOwnRemovals()) return LookAgain(absl::Seconds(1));
@@ -369,10 +385,13 @@ absl::Status ProcessorPass::WriteStatus() {
   Json after;
   MS_RETURN_IF_ERROR(WriteStatusIfNews(reconciler_->around_, input_, memory_, &after));
   const ReadyWas now = ReadyIn(after);
-  if (now.reason == before.reason && now.status == before.status) return absl::OkStatus();
   const bool is_bad =
       now.status != "True" && (input_.problem.exists() || (input_.topics && input_.topics->stalled) ||
                                (input_.trouble && input_.trouble->reason == now.reason) || now.reason == "TaskStopped");
+  // The steps on the way to Ready are no events; that it is there, that it is not any more, and what is in the way,
+  // are.
+  const bool flipped = now.status != before.status && (now.status == "True" || before.status == "True");
+  if (!flipped && !(is_bad && now.reason != before.reason)) return absl::OkStatus();
   reconciler_->events_.Record(input_.processor, {is_bad, now.reason, "Reconcile", now.message});
   return absl::OkStatus();
 }

@@ -13,6 +13,7 @@ namespace {
 using model::Condition;
 using Status = model::Condition::Status;
 
+constexpr absl::Duration kReportPatience = absl::Minutes(1);
 constexpr size_t kMaxErrorBytes = 4096;  // the schema's bound of firstError.message
 
 const Json& ConditionsIn(const Json& status) {
@@ -192,6 +193,8 @@ Condition ReconcilingOf(const View& view, const Condition& topics) {
     begin(input.decision->reason, input.decision->message);
   } else if (input.model && (view.ready != view.wanted() || view.pods != view.wanted())) {
     begin("PodsNotReady", StrCat(view.ready, " of ", Pods(view.wanted()), " ready"));
+  } else if (AwaitsReports(input.seen, input.now)) {
+    begin("AwaitingReports", "the sidecars of new pods are being asked for their tasks");
   }
   return reconciling;
 }
@@ -295,6 +298,13 @@ Json StatusOf(const StatusInput& input) {
   AddNumbers(view, &status);
   AddFirstError(view, generation, &status);
   return status;
+}
+
+bool AwaitsReports(const model::Observation& seen, absl::Time now) {
+  return std::any_of(seen.pods.begin(), seen.pods.end(), [&](const model::PodSeen& pod) {
+    return pod.ready && !pod.terminating && now - pod.ready_changed < kReportPatience &&
+           seen.FreshReport(pod, now) == nullptr;
+  });
 }
 
 ReadyWas ReadyIn(const Json& status) {

@@ -34,6 +34,10 @@ struct StatusInput {
 // message: conditions are written at once when they differ (model/status.h).
 Json StatusOf(const StatusInput& input);
 
+// Whether a pod became ready within the last minute and its sidecar has not been heard yet: then it soon will be, and
+// until then nobody should take the status for complete. A sidecar that cannot be reached is not waited for longer.
+bool AwaitsReports(const model::Observation& seen, absl::Time now);
+
 // What condition Ready is in a status: status, reason and message; empty texts where there is none.
 struct ReadyWas {
   std::string status, reason, message;
