@@ -28,7 +28,7 @@ class Candidate {
  private:
   std::optional<kube::FakeApiServer::Fault> Fault() const {
     if (!away) return std::nullopt;
-    return kube::FakeApiServer::Fault{kube::FakeApiServer::Fault::Kind::kNoConnection, 0, 0};
+    return kube::FakeApiServer::Fault{kube::FakeApiServer::Fault::Kind::kNoConnection, 0, 0, ""};
   }
   void Begin() {
     ++begun;

@@ -24,7 +24,7 @@ mkdir -p "$MILLSTREAM/sdk"
 for folder in common sidecar; do ln -s "$ROOT/$folder" "$MILLSTREAM/$folder"; done
 for sdk in sdk/*/; do cp -r "$sdk" "$MILLSTREAM/sdk/"; done
 use_typescript "$MILLSTREAM/sdk/typescript"
-for page in manifest metrics cli; do
+for page in manifest metrics cli operator; do
   run_simple "docs/reference/$page.md is current" python "tools/docs/$page.py" --check
 done
 mapfile -t documents < <(grep -rl --include='*.md' --exclude-dir=.git --exclude-dir=build '^```console' . | sed 's|^\./||' | sort)
