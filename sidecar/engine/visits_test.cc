@@ -161,6 +161,15 @@ class VisitTest : public ::testing::Test {
     ADD_FAILURE() << "the visit does not end";
     return visited;
   }
+  // A visit of three rows, of which two do not fit a batch.
+  void BeginWithSmallBatches() {
+    disk_[kTotals] = {{"a", std::string(900, 'a')}, {"b", std::string(900, 'b')}, {"c", "3"}};
+    EngineOptions options = Options();
+    options.spec.batch.max_bytes = 200;
+    Begin(std::move(options));
+    Handle({.visits = {Start(kInterest, std::string_view("0123456789012345678901234567890123456789012345678901234567"
+                                                         "89012345678901234567890123456789"))}});
+  }
   // What is left of visits on disk.
   size_t RowsLeft() {
     const auto [from, to] = VisitRange();
@@ -332,12 +341,7 @@ TEST_F(VisitTest, WhatWasHandedBackComesFirst) {
 
 // A page is read, and its first rows go out alone.
 TEST_F(VisitTest, RowsBehindOneThatFailsWaitForIt) {
-  disk_[kTotals] = {{"a", std::string(900, 'a')}, {"b", std::string(900, 'b')}, {"c", "3"}};
-  EngineOptions options = Options();
-  options.spec.batch.max_bytes = 200;
-  Begin(std::move(options));
-  Handle({.visits = {Start(kInterest, std::string_view("0123456789012345678901234567890123456789012345678901234567"
-                                                       "89012345678901234567890123456789"))}});
+  BeginWithSmallBatches();
   SentBatch batch = Next();
   EXPECT_THAT(batch.keys, ElementsAre("a")) << "two do not fit";
   engine_->Result(batch, {.done = 0, .failure = protocol::Failure{"Handler", "E", "m", true}});
@@ -347,6 +351,19 @@ TEST_F(VisitTest, RowsBehindOneThatFailsWaitForIt) {
   EXPECT_THAT(batch.attempts, ElementsAre(2));
   engine_->Result(batch, {});
   EXPECT_THAT(Next().keys, ElementsAre("b"));
+}
+
+TEST_F(VisitTest, RowsBehindOneThatWasNotSentWaitForIt) {
+  BeginWithSmallBatches();
+  while (engine_->Has<ScanRange>()) Answer(engine_->Take<ScanRange>());
+  ASSERT_TRUE(engine_->Has<ReadKeys>()) << "the value of a row, whose batch waits for it";
+  engine_->Do(SetPaused{true});
+  engine_->Do(SetPaused{false});
+  for (const char* key : {"a", "b", "c"}) {
+    const SentBatch batch = Next();
+    EXPECT_THAT(batch.keys, ElementsAre(key));
+    engine_->Result(batch, {});
+  }
 }
 
 TEST_F(VisitTest, ARowThatFailsForGoodIsPassedOver) {

@@ -23,7 +23,7 @@ std::string ReadFile(const std::filesystem::path& path) {
 TEST(FuzzCorpusTest, GoldenFrames) {
   int count = 0;
   std::string all;
-  for (const auto& entry : std::filesystem::directory_iterator("tests/conformance/frames")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator("tests/conformance/frames")) {
     if (entry.path().extension() != ".json") continue;
     SCOPED_TRACE(entry.path());
     const std::string hex = nlohmann::json::parse(ReadFile(entry.path()))["frame"];
