@@ -72,7 +72,7 @@ TEST(OrdersTest, PauseStandbysAndNonsense) {
   SeenWorkload work(kThree);
   work.Edit("  replicas: 3\n  desiredState: Paused\n");
   const Decision decision = work.Next();
-  EXPECT_EQ(TextOf(decision.steps), "orders totals-0, orders totals-1, orders totals-2");
+  ASSERT_EQ(TextOf(decision.steps), "orders totals-0, orders totals-1, orders totals-2");
   EXPECT_EQ(TextAt(decision.steps[0].annotations, {kOrdersAnnotation}),
             R"({"drain":false,"standbyReplicas":0,"state":"Paused"})");
   EXPECT_EQ(decision.steps[0].reason, "");
@@ -108,7 +108,7 @@ TEST(RollTest, OneByOneFromTheHighest) {
   work.Edit(kThree, kNewImage);
   work.Settle();
   Decision decision = work.Next();
-  EXPECT_EQ(TextOf(decision.steps), "evict totals-2");
+  ASSERT_EQ(TextOf(decision.steps), "evict totals-2");
   EXPECT_EQ(decision.steps[0].uid, "uid-2");
   EXPECT_EQ(decision.steps[0].reason, "RollingPod");
   EXPECT_EQ(decision.reason, "RollingUpdate");
@@ -186,7 +186,7 @@ TEST(RollTest, DrainsToWarmStandbys) {
   work.Edit(kThreeWithStandbys, kNewImage);
   work.Settle();
   Decision decision = work.Next();
-  EXPECT_EQ(TextOf(decision.steps), "orders totals-2 drain");
+  ASSERT_EQ(TextOf(decision.steps), "orders totals-2 drain");
   EXPECT_EQ(decision.steps[0].reason, "DrainingPod");
   EXPECT_EQ(TextAt(decision.steps[0].annotations, {kDrainSinceAnnotation}), "2023-11-14T22:13:20.000Z");
   EXPECT_EQ(decision.look_again, kPollSidecars);
@@ -222,7 +222,7 @@ TEST(RollTest, ADrainWhoseTimeSomebodyTookAwayIsDatedAnew) {
   for (const absl::Time time : {absl::InfiniteFuture(), work.now + absl::Hours(9000)}) {
     work.Pod(2).drain_since = time;
     const Decision decision = work.Next();
-    EXPECT_EQ(TextOf(decision.steps), "orders totals-2 drain");
+    ASSERT_EQ(TextOf(decision.steps), "orders totals-2 drain");
     EXPECT_EQ(decision.steps[0].reason, "");
     EXPECT_EQ(TextAt(decision.steps[0].annotations, {kDrainSinceAnnotation}), "2023-11-14T22:13:20.000Z");
   }
@@ -278,7 +278,7 @@ TEST(RollTest, ARevertedRollTakesItsDrainBack) {
   work.HoldTasks(true);
   work.TellToDrain(2, absl::Seconds(10));
   const Decision decision = work.Next();
-  EXPECT_EQ(TextOf(decision.steps), "orders totals-2");
+  ASSERT_EQ(TextOf(decision.steps), "orders totals-2");
   EXPECT_EQ(decision.steps[0].reason, "KeepingPod");
   EXPECT_TRUE(decision.steps[0].annotations.at(std::string(kDrainSinceAnnotation)).is_null());
 }

@@ -59,7 +59,7 @@ TEST(StorageTest, VolumesGrow) {
   work.Edit(kTwenty);
   EXPECT_EQ(work.TemplateHash(), before);  // no pod is rolled for it
   Decision decision = work.Next();
-  EXPECT_EQ(TextOf(decision.steps), "grow state-totals-0 20Gi, grow state-totals-1 20Gi, recreate totals");
+  ASSERT_EQ(TextOf(decision.steps), "grow state-totals-0 20Gi, grow state-totals-1 20Gi, recreate totals");
   EXPECT_TRUE(decision.hold_set);
   EXPECT_EQ(decision.reason, "RecreatingStatefulSet");
   EXPECT_EQ(decision.steps[2].uid, "set-1");
@@ -99,7 +99,7 @@ TEST(StorageTest, AFileSystemThatWaitsForARestartGetsIt) {
   EXPECT_EQ(work.Next().look_again, absl::Minutes(1));
   work.observed.claims[0].file_system_waits_since -= absl::Seconds(1);
   const Decision decision = work.Next();
-  EXPECT_EQ(TextOf(decision.steps), "evict totals-0");
+  ASSERT_EQ(TextOf(decision.steps), "evict totals-0");
   EXPECT_EQ(decision.steps[0].note, "pod totals-0 is restarted in place so that its file system can grow");
   // Once: a restart that did not help is not done again.
   work.Pod(0).created = work.now - absl::Minutes(1);
@@ -145,7 +145,7 @@ TEST(StorageTest, ALostVolumeIsReplacedWhenItsPodFails) {
   EXPECT_EQ(TextOf(work.Next().steps), "");
   work.NotReady(0, absl::Seconds(1), true);
   const Decision decision = work.Next();
-  EXPECT_EQ(TextOf(decision.steps), "delete state-totals-0, delete totals-0");
+  ASSERT_EQ(TextOf(decision.steps), "delete state-totals-0, delete totals-0");
   EXPECT_EQ(decision.steps[0].uid, "claim-0");
   work.observed.claims[0].terminating = true;
   EXPECT_EQ(TextOf(work.Next().steps), "delete totals-0");

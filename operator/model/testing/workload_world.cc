@@ -21,6 +21,7 @@ constexpr absl::Duration kChaos = absl::Minutes(15);
 // Six pods, each with all the patience for warm standbys and for a drain, and some more.
 constexpr absl::Duration kQuietAtMost = absl::Hours(3);
 constexpr absl::Duration kSession = absl::Seconds(45);
+constexpr absl::Duration kCacheLag = absl::Seconds(10);
 constexpr size_t kLogLines = 60;
 
 std::string ClaimSize(const Json& spec) {
@@ -203,12 +204,15 @@ void WorkloadWorld::RunKubelets() {
     const bool ready = pod.lives && restored && now_ >= pod.flaps_until && now_ >= pod.started + absl::Seconds(6);
     if (ready != pod.ready) pod.ready_changed = now_;
     pod.ready = ready;
+    if (ready && !pod.ever_ready) pod.first_ready = now_;
     pod.ever_ready = pod.ever_ready || ready;
     if (ready && !pod.terminating) down_by_us_.erase(ordinal);
   }
 }
 
 bool WorkloadWorld::Drains(const Pod& pod) const { return SaysDrain(pod.orders_seen); }
+
+bool WorkloadWorld::WasReady(const Pod& pod) const { return now_ - pod.first_ready >= kCacheLag; }
 
 bool WorkloadWorld::IsMember(int ordinal) const {
   const auto pod = pods_.find(ordinal);
@@ -319,7 +323,7 @@ void WorkloadWorld::Hear() {
 
 Observation WorkloadWorld::Look() {
   // Caches lag behind, but never behind what the operator wrote itself.
-  if (last_look_ && !wrote_ && !quiet_ && Chance(0.5)) {
+  if (last_look_ && !wrote_ && !quiet_ && now_ - looked_ < kCacheLag && Chance(0.5)) {
     last_look_->reports = heard_;
     return *last_look_;
   }
@@ -366,6 +370,7 @@ Observation WorkloadWorld::Look() {
   }
   look.reports = heard_;
   last_look_ = look;
+  looked_ = now_;
   wrote_ = false;
   return look;
 }
@@ -379,7 +384,7 @@ void WorkloadWorld::CheckRemoval(int from, int to) {
     const Pod& pod = found->second;
     const bool gone = !pod.ready && now_ - pod.ready_changed > kGoneAfter;
     const bool drained = Drains(pod) && TasksOf(ordinal) == 0;
-    if (!pod.ever_ready || pod.terminating || gone || drained) continue;
+    if (!WasReady(pod) || pod.terminating || gone || drained) continue;
     Fail(StrCat("scale-in removes pod ", ordinal, " that has not drained and holds ", TasksOf(ordinal), " tasks"));
   }
 }
@@ -460,7 +465,7 @@ void WorkloadWorld::Execute(const Step& step) {
     case Step::Kind::kDeletePod: {
       if (pod == pods_.end() || pod->second.uid != step.uid || pod->second.terminating) return;
       const bool lost = pod->second.on_volume && claims_.contains(ordinal) && claims_.at(ordinal).lost;
-      if (pod->second.ready || (pod->second.ever_ready && !lost)) {
+      if (WasReady(pod->second) && (pod->second.ready || !lost)) {
         Fail(StrCat("deletes pod ", ordinal, " that was ready: ", step.note));
       }
       ++counts_.deletions;

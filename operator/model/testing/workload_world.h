@@ -43,6 +43,7 @@ class WorkloadWorld {
     Template made_from;
     absl::Time created, started, ready_changed, ends = absl::InfiniteFuture();
     bool ready = false, ever_ready = false, terminating = false, lives = false, on_volume = false;
+    absl::Time first_ready = absl::InfiniteFuture();
     absl::Time breaks = absl::InfiniteFuture();     // its program crashes from then on
     absl::Time flaps_until = absl::InfinitePast();  // not ready for a moment
     std::string orders, orders_seen;                // annotation; projected
@@ -81,6 +82,8 @@ class WorkloadWorld {
   void MoveOneTask(const std::vector<int>& members);
   void KeepCopies(const std::vector<int>& members);
   bool Drains(const Pod& pod) const;
+  // As everybody could have seen by now.
+  bool WasReady(const Pod& pod) const;
   bool IsMember(int ordinal) const;
   int TasksOf(int ordinal) const;
   void Hear();
@@ -117,8 +120,9 @@ class WorkloadWorld {
   std::map<std::string, SidecarReport> heard_;
   std::set<int> down_by_us_;  // were ready when we took them, and are not again
   std::optional<Observation> last_look_;
-  bool wrote_ = true;   // since then
-  bool quiet_ = false;  // edits and faults are over
+  absl::Time looked_ = absl::InfinitePast();  // last_look_ is of then
+  bool wrote_ = true;                         // since then
+  bool quiet_ = false;                        // edits and faults are over
   int next_uid_ = 1;
 };
 
