@@ -87,7 +87,7 @@ void WorkloadWorld::Edit() {
       break;
     case 5:
     case 6:
-      ++image_;
+      image_ = image_quality_.rbegin()->first + 1;
       image_quality_[image_] = static_cast<Quality>(Random(0, 4) % 3);
       break;
     case 7:
@@ -540,7 +540,7 @@ std::string WorkloadWorld::Run() {
   for (; failure_.empty() && now_ - start_ < kChaos + kQuietAtMost && steady < 20; now_ += kTick) {
     if (!quiet_ && now_ - start_ >= kChaos) {
       quiet_ = true;
-      ++image_;
+      image_ = image_quality_.rbegin()->first + 1;
       image_quality_[image_] = Quality::kGood;
       Rebuild();
       Log("quiet from now on");
@@ -558,6 +558,11 @@ std::string WorkloadWorld::Run() {
   if (failure_.empty() && !wrong.empty()) Fail(StrCat("does not come to rest: ", wrong));
   if (failure_.empty()) return "";
   std::string text = StrCat(failure_, "\n");
+  for (const auto& [ordinal, pod] : pods_) {
+    StrAppend(&text, "pod ", ordinal, ": ", pod.made_from.hash, pod.lives ? " lives" : " dead",
+              pod.ready ? " ready" : "", pod.terminating ? " terminating" : "", pod.ever_ready ? "" : " never ready",
+              ", sees ", pod.orders_seen, ", ", TasksOf(ordinal), " tasks\n");
+  }
   for (const std::string& line : log_) StrAppend(&text, line, "\n");
   return text;
 }
