@@ -93,11 +93,14 @@ bool EngineImpl::SettleFront(Task& task) {
     if (entry == nullptr || !entry->final) return true;
     const Verdict verdict = VerdictFor(spec_.errors, *entry);
     if (verdict == Verdict::kStop) {
-      Stop(task,
-           StrCat(
-               Describe(task.id, front), " failed ", entry->count, entry->count == 1 ? " time" : " times",
-               ", last with ", entry->last.failure_class, " ", entry->last.error, ": ", entry->last.message,
-               "; the task is stopped: repair the program, then 'millstream tasks restart'; or set errors.onFailure"));
+      std::optional<TaskStatus::Place> at;
+      if (front.due == nullptr) at = TaskStatus::Place{front.input, front.record.offset};
+      Stop(
+          task,
+          StrCat(Describe(task.id, front), " failed ", entry->count, entry->count == 1 ? " time" : " times",
+                 ", last with ", entry->last.failure_class, " ", entry->last.error, ": ", entry->last.message,
+                 "; the task is stopped: repair the program, then 'millstream tasks restart'; or set errors.onFailure"),
+          at);
       return false;
     }
     if (pipeline_.Full()) {

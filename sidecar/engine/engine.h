@@ -68,6 +68,12 @@ struct TaskStatus {
   struct Input {
     Offset committed, position, end;  // end: as far as known, kNoOffset if not
   };
+  // The record it stopped at; unset where no record is meant.
+  struct Place {
+    uint32_t input = 0;
+    Offset offset;
+  };
+  std::optional<Place> error_at;
   std::vector<Input> inputs;
   uint64_t records = 0;  // committed since it was opened
   int attempt = 0;       // of the record it is busy with, when more than 1
@@ -77,6 +83,8 @@ struct EngineStatus {
   std::vector<TaskStatus> tasks;
   uint64_t records_committed = 0, transactions = 0, aborted = 0, skipped = 0, dead_letters = 0, late_results = 0;
   int64_t lag_records = 0;
+  // Age of the oldest record that waits, by its timestamp; unset: none that waits is in memory, as without a worker.
+  std::optional<absl::Duration> lag_time;
   std::string first_error, last_error;
   int workers = 0;
   bool paused = false;        // desiredState, or SetPaused

@@ -1,6 +1,7 @@
 #include "sidecar/engine/engine_impl.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "common/base/log_line.h"
@@ -343,10 +344,14 @@ EngineStatus EngineImpl::Status() const {
   if (consecutive_aborts_ > 0) status.abort_cause = abort_cause_;
   status.workers = workers_.usable();
   status.paused = paused_;
+  int64_t oldest_ms = std::numeric_limits<int64_t>::max();
   for (const auto& [id, task] : tasks_) {
     TaskStatus& out = status.tasks.emplace_back();
     out.task = id;
     out.error = task->error;
+    if (task->phase == Task::Phase::kStopped) out.error_at = task->error_at;
+    if (const Item* first = task->first_record(); first != nullptr && task->counted_lag > 0)
+      oldest_ms = std::min(oldest_ms, first->record.timestamp_ms);
     out.records = task->records;
     switch (task->phase) {
       case Task::Phase::kOpening:
@@ -372,6 +377,11 @@ EngineStatus EngineImpl::Status() const {
                                                    : nullptr;
     const int attempt = busy_with == nullptr ? 1 : task->attempts.Next(*busy_with);
     out.attempt = attempt > 1 ? attempt : 0;
+  }
+  if (lag_ == 0) {
+    status.lag_time = absl::ZeroDuration();
+  } else if (oldest_ms != std::numeric_limits<int64_t>::max()) {
+    status.lag_time = absl::Milliseconds(std::max<int64_t>(0, clock_->WallMillis() - oldest_ms));
   }
   metrics_.lag->Set(static_cast<double>(lag_));
   metrics_.overlay_bytes->Set(static_cast<double>(overlay_bytes_));

@@ -92,7 +92,7 @@ class EngineImpl final : public Engine, private PipelineHost {
   bool HasRoom(const Task& task, uint32_t input) const;
   void BeginFetch(TaskInput& input);
   void StopFetching(Task& task);
-  void Stop(Task& task, std::string error);
+  void Stop(Task& task, std::string error, std::optional<TaskStatus::Place> at);
   void Leave(Task& task, Task::Leaving how);
   void KeepClaimed(Task& task);
   void Lose(Task& task, const absl::Status& cause);

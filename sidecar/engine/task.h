@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "sidecar/engine/attempts.h"
 #include "sidecar/engine/batch.h"
+#include "sidecar/engine/engine.h"
 #include "sidecar/engine/event_time.h"
 #include "sidecar/engine/internal_rows.h"
 #include "sidecar/engine/record_queue.h"
@@ -114,6 +115,7 @@ struct Task {
   bool release = false;     // TaskReleased is owed when it is closed
   bool reassigned = false;  // came back while it was leaving: open it again after that
   std::string error;        // why it is kFailed or kStopped
+  std::optional<TaskStatus::Place> error_at;
   absl::Duration retry_at = absl::InfiniteDuration();
   int open_failures = 0;
   absl::Status failed_early;  // StateFailed came while it was being opened
@@ -149,6 +151,18 @@ struct Task {
   int64_t counted_bytes = 0, counted_overlay_bytes = 0, counted_lag = 0;
 
   bool open() const { return phase == Phase::kStarting || phase == Phase::kRunning || phase == Phase::kStopped; }
+  // The first record of its queue that is not done; null: none is in memory, or it is something that became due.
+  const Item* first_record() const {
+    const Item* first = nullptr;
+    if (in_flight && !in_flight->items.empty()) {
+      first = &in_flight->items.front();
+    } else if (prepared && !prepared->items.empty()) {
+      first = &prepared->items.front();
+    } else if (!queue.empty()) {
+      first = &queue.front();
+    }
+    return first != nullptr && first->due == nullptr ? first : nullptr;
+  }
   int64_t record_bytes() const {
     return queue.bytes() + (prepared ? prepared->bytes : 0) + (in_flight ? in_flight->bytes : 0);
   }

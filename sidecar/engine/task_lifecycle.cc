@@ -142,15 +142,20 @@ void EngineImpl::On(InputFailed event) {
   if (event.fetch != 0 && event.fetch != input.fetch) return;
   const std::string where =
       StrCat(PartitionOf(task->id, event.input).ToString(), " (input '", spec_.inputs[event.input].name, "')");
+  const TaskStatus::Place at{event.input, input.fetched};
   if (absl::IsOutOfRange(event.status)) {
-    Stop(*task, StrCat("OffsetsLost: ", where, " has no offset ", input.fetched.value(), " any more (",
-                       std::string(event.status.message()),
-                       "); records between were lost to retention or the topic was re-created. Nothing is skipped by "
-                       "itself: stop the processor, set the group's offsets to where to go on (millstream reset), and "
-                       "start it again"));
+    Stop(*task,
+         StrCat("OffsetsLost: ", where, " has no offset ", input.fetched.value(), " any more (",
+                std::string(event.status.message()),
+                "); records between were lost to retention or the topic was re-created. Nothing is skipped by "
+                "itself: stop the processor, set the group's offsets to where to go on (millstream reset), and "
+                "start it again"),
+         at);
   } else {
-    Stop(*task, StrCat("InputFailed: ", where, " cannot be read: ", event.status.ToString(),
-                       "; repair it, then restart the task"));
+    Stop(*task,
+         StrCat("InputFailed: ", where, " cannot be read: ", event.status.ToString(),
+                "; repair it, then restart the task"),
+         at);
   }
 }
 
@@ -236,9 +241,10 @@ void EngineImpl::Rewind(Task& task) {
 // ---------------------------------------------------------------- stopping
 
 // A stopped task holds no records: it might stay so for days. They are read again when it is restarted.
-void EngineImpl::Stop(Task& task, std::string error) {
+void EngineImpl::Stop(Task& task, std::string error, std::optional<TaskStatus::Place> at) {
   NoteError(error);
   task.error = std::move(error);
+  task.error_at = at;
   task.phase = Task::Phase::kStopped;
   DropPrepared(task);
   if (task.time) task.time->Forget();

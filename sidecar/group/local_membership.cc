@@ -16,6 +16,11 @@ class LocalMembership : public Membership {
       : options_(std::move(options)), events_(events) {}
 
   absl::Status Join() override {
+    {
+      std::lock_guard lock(mutex_);
+      if (token_.has_value() && !draining_) return absl::OkStatus();
+    }
+    if (TakeDrainBack()) return absl::OkStatus();
     absl::StatusOr<log::GroupToken> token = options_.join();
     if (!token.ok()) return Annotate(token.status(), "join the group");
     {
@@ -34,6 +39,7 @@ class LocalMembership : public Membership {
   void TaskReleased(TaskId task) override {
     {
       std::lock_guard lock(mutex_);
+      if (coming_back_.erase(task) > 0) return;
       held_.erase(task);
       if (!draining_ || !held_.empty()) return;
       draining_ = false;
@@ -48,14 +54,21 @@ class LocalMembership : public Membership {
     std::vector<TaskId> tasks;
     {
       std::lock_guard lock(mutex_);
-      if (!token_.has_value() || draining_) return;
-      draining_ = true;
-      tasks.assign(held_.begin(), held_.end());
+      if (draining_) return;
+      draining_ = token_.has_value() && !held_.empty();
+      if (draining_) tasks.assign(held_.begin(), held_.end());
     }
-    events_->OnRevoked(tasks);
+    if (!tasks.empty()) return events_->OnRevoked(tasks);
+    Leave();
+    events_->OnDrained();
   }
 
   void Leave() override {
+    {
+      std::lock_guard lock(mutex_);
+      draining_ = false;
+      coming_back_.clear();
+    }
     std::optional<log::GroupToken> token;
     {
       std::lock_guard lock(mutex_);
@@ -65,11 +78,24 @@ class LocalMembership : public Membership {
   }
 
  private:
+  // Assigns everything again: what was let go of, and what is about to be.
+  bool TakeDrainBack() {
+    {
+      std::lock_guard lock(mutex_);
+      if (!std::exchange(draining_, false)) return false;
+      coming_back_ = held_;
+      held_ = {options_.tasks.begin(), options_.tasks.end()};
+    }
+    events_->OnAssigned(options_.tasks);
+    return true;
+  }
+
   const LocalMembershipOptions options_;
   MembershipEvents* const events_;
   std::mutex mutex_;                      // guards what follows
   std::optional<log::GroupToken> token_;  // set while joined
   std::set<TaskId> held_;
+  std::set<TaskId> coming_back_;  // revoked by a drain that was taken back, and not released yet
   bool draining_ = false;
 };
 

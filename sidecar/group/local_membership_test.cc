@@ -56,6 +56,38 @@ TEST(LocalMembershipTest, DrainingLeavesWhenTheLastTaskIsReleased) {
   EXPECT_THAT(recorder.seen, ElementsAre("token of 1", "assigned 2", "revoked", "drained"));
 }
 
+TEST(LocalMembershipTest, ADrainThatIsTakenBackAssignsEverythingAgain) {
+  Recorder recorder;
+  int left = 0;
+  auto membership = NewLocalMembership({.tasks = {TaskId(0), TaskId(1)},
+                                        .join = [] { return log::GroupToken(); },
+                                        .leave = [&](const log::GroupToken&) { ++left; }},
+                                       &recorder);
+  ASSERT_TRUE(membership->Join().ok());
+  membership->Drain();
+  membership->TaskReleased(TaskId(1));
+  ASSERT_TRUE(membership->Join().ok());
+  membership->TaskReleased(TaskId(0));  // of the drain: it is opened again after that
+  EXPECT_THAT(recorder.seen, ElementsAre("token of 1", "assigned 2", "revoked", "assigned 2"));
+  membership->Drain();
+  membership->TaskReleased(TaskId(0));
+  EXPECT_EQ(left, 0);
+  membership->TaskReleased(TaskId(1));
+  EXPECT_EQ(left, 1);
+  EXPECT_EQ(recorder.seen.back(), "drained");
+  ASSERT_TRUE(membership->Join().ok());
+  EXPECT_EQ(recorder.seen.back(), "assigned 2");
+}
+
+TEST(LocalMembershipTest, WhoNeverJoinedIsDrainedAtOnce) {
+  Recorder recorder;
+  auto membership = NewLocalMembership(
+      {.tasks = {TaskId(0)}, .join = [] { return log::GroupToken(); }, .leave = [](const log::GroupToken&) { FAIL(); }},
+      &recorder);
+  membership->Drain();
+  EXPECT_THAT(recorder.seen, ElementsAre("drained"));
+}
+
 TEST(LocalMembershipTest, AFailedJoinAssignsNothing) {
   Recorder recorder;
   auto membership = NewLocalMembership({.tasks = {TaskId(0)},

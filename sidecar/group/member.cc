@@ -57,7 +57,11 @@ std::optional<absl::Duration> Member::NextDeadline() const {
 // ---------------------------------------------------------------- orders
 
 void Member::On(const JoinOrdered&) {
-  if (phase_ != Phase::kOut) return;
+  if (phase_ != Phase::kOut) {
+    // Takes a drain back; what was given away by then comes back as balance wants. One that is leaving leaves first.
+    if (phase_ != Phase::kLeaving && std::exchange(draining_, false)) rejoin_at_ = now_;
+    return;
+  }
   phase_ = Phase::kJoining;
   draining_ = false;
   control_not_before_ = now_;
@@ -66,8 +70,14 @@ void Member::On(const JoinOrdered&) {
 void Member::On(const DrainOrdered&) {
   if (draining_ || phase_ == Phase::kLeaving || phase_ == Phase::kStopped) return;
   draining_ = true;
-  if (phase_ == Phase::kOut) return Left();
-  rejoin_at_ = now_;
+  if (phase_ != Phase::kOut) {
+    rejoin_at_ = now_;
+    return;
+  }
+  // A former process of this name may have been killed while it was a member: its tasks would wait for the session's
+  // end.
+  if (options_.instance_id.empty() || ever_joined_) return Left();
+  StartLeaving();
 }
 
 void Member::On(const LeaveOrdered&) {
@@ -75,6 +85,10 @@ void Member::On(const LeaveOrdered&) {
   if (phase_ == Phase::kOut || phase_ == Phase::kStopped) return Left();
   draining_ = false;
   GiveUpControl();
+  StartLeaving();
+}
+
+void Member::StartLeaving() {
   phase_ = Phase::kLeaving;
   leave_by_ = now_ + kLeaveTimeout;
   control_not_before_ = now_;
@@ -129,6 +143,7 @@ void Member::OnAnswer(const wire::JoinGroupResponse& answer) {
   if (answer.error == wire::ErrorCode::kMemberIdRequired) member_id_ = answer.member_id;
   if (answer.error != wire::ErrorCode::kNone) return OnControlError(answer.error, "JoinGroup");
   member_id_ = answer.member_id;
+  ever_joined_ = true;
   leader_id_ = answer.leader;
   generation_ = Generation(answer.generation);
   leads_ = answer.leader == answer.member_id;
@@ -306,7 +321,7 @@ void Member::Install(const wire::SyncGroupResponse& synced) {
   TakeTasks(data->active);
   // Others may wait for what was let go of since JoinGroup; a restarted leader has yet to see the members; and a drain
   // may have been ordered meanwhile.
-  if (tasks_.Outdated() || !tasks_.Holds(data->give_up) || RestartedLeader() || (draining_ && !published_draining_))
+  if (tasks_.Outdated() || !tasks_.Holds(data->give_up) || RestartedLeader() || draining_ != published_draining_)
     rejoin_at_ = now_;
 }
 
@@ -379,7 +394,7 @@ void Member::Left() {
   member_id_.clear();
   generation_ = Generation(-1);
   plan_.reset();
-  tasks_ = HeldTasks();
+  tasks_.LoseAll();  // what is lost and not let go of yet is waited for if this one joins again
   rejoin_at_.reset();
   has_token_ = false;
   quiet_ = true;
@@ -396,11 +411,7 @@ void Member::Complain(const absl::Status& problem) {
 // ---------------------------------------------------------------- what is due
 
 void Member::Advance() {
-  if (phase_ == Phase::kStable && draining_ && published_draining_ && tasks_.empty()) {
-    phase_ = Phase::kLeaving;
-    leave_by_ = now_ + kLeaveTimeout;
-    control_not_before_ = now_;
-  }
+  if (phase_ == Phase::kStable && draining_ && published_draining_ && tasks_.empty()) StartLeaving();
   if (phase_ == Phase::kStable && rejoin_at_ && now_ >= *rejoin_at_) StartRebalance();
   AdvanceControl();
   AdvanceHeartbeat();
@@ -408,7 +419,9 @@ void Member::Advance() {
 
 void Member::AdvanceControl() {
   if (phase_ == Phase::kOut || phase_ == Phase::kStopped) return;
-  if (phase_ == Phase::kLeaving && (member_id_.empty() || now_ >= leave_by_)) {
+  // Without an id there is nobody to leave, but for a former process of this name when it is drained.
+  const bool former = draining_ && !ever_joined_ && !options_.instance_id.empty();
+  if (phase_ == Phase::kLeaving && ((member_id_.empty() && !former) || now_ >= leave_by_)) {
     GiveUpControl();
     return Left();
   }

@@ -114,6 +114,7 @@ class Member {
   void Install(const wire::SyncGroupResponse& synced);
   void TakeTasks(const std::vector<TaskId>& assigned);
   void StartRebalance();
+  void StartLeaving();
   void Lose(const absl::Status& cause);
   void Stop(const absl::Status& cause);
   void OnFenced(const absl::Status& cause);
@@ -170,6 +171,7 @@ class Member {
   bool has_token_ = false;
   bool quiet_ = true;  // nothing is begun under the token told last
 
+  bool ever_joined_ = false;  // this process: before that a member of its name is a former process
   bool draining_ = false;
   bool published_draining_ = false;  // the group was told with the last JoinGroup
   absl::Duration leave_by_;

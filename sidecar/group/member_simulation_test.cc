@@ -151,11 +151,11 @@ class World {
           Note(node, "paused until " + absl::FormatDuration(node.paused_until));
         return;
       case 4:
-        if (node.alive && !node.draining) {
-          node.draining = true;
-          Step(node, DrainOrdered{});
-        }
-        return;
+        if (!node.alive || node.paused_until > now_) return;
+        node.draining = !node.draining;  // or takes it back
+        Note(node, node.draining ? "drains" : "takes the drain back");
+        if (node.draining) return Step(node, DrainOrdered{});
+        return Step(node, JoinOrdered{});
       case 5:
         loss_ = Chance(0.5) ? 0.2 : 0;
         return;
@@ -264,9 +264,12 @@ class World {
   void CarryOut(Node& node, const TellLeft& action) {
     EXPECT_TRUE(action.drained);
     EXPECT_TRUE(node.held.empty()) << Describe();
+    node.has_token = false;
     const int life = node.life;
     After(absl::ZeroDuration(), [this, &node, life] {
-      if (node.life == life) Kill(node);
+      if (node.life != life) return;
+      if (node.draining) return Kill(node);
+      Deliver(node, life, JoinOrdered{});  // the drain was taken back too late
     });
   }
 

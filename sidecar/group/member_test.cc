@@ -382,6 +382,56 @@ TEST(MemberTest, ALeaderWhoseGenerationIsOverEndsNobodysTransactions) {
   script.Call<wire::JoinGroupRequest>();
 }
 
+TEST(MemberTest, ADrainThatIsTakenBackIsPublished) {
+  Script script;
+  script.Stable(1, Tasks({0, 1}));
+  script.Do(DrainOrdered{});
+  EXPECT_TRUE(script.Take<TellRebalance>().has_value());
+  script.Do(ReadyReported{});
+  EXPECT_TRUE(Said(script.Join(2)).draining);
+  script.Do(JoinOrdered{});  // while SyncGroup is under way
+  script.Sync(Tasks({1}));
+  EXPECT_EQ(script.Take<TellRevoked>()->tasks, Tasks({0}));
+  EXPECT_TRUE(script.Take<TellRebalance>().has_value());
+  script.Do(ReleaseReported{TaskId(0)});
+  script.Do(ReadyReported{});
+  EXPECT_FALSE(Said(script.Join(3)).draining);
+  script.Sync(Tasks({0, 1}));
+  EXPECT_EQ(script.Take<TellAssigned>()->tasks, Tasks({0}));
+  EXPECT_FALSE(script.Take<TellLeft>().has_value());
+}
+
+TEST(MemberTest, ADrainIsTakenBackBeforeAnybodyHeardOfIt) {
+  Script script;
+  script.Stable(1, Tasks({0}));
+  script.Refuse<wire::HeartbeatRequest>(ErrorCode::kRebalanceInProgress);
+  script.Do(DrainOrdered{});
+  script.Do(JoinOrdered{});
+  script.Do(ReadyReported{});
+  EXPECT_FALSE(Said(script.Join(2)).draining);
+  script.Sync(Tasks({0}));
+  EXPECT_FALSE(script.Take<TellRevoked>().has_value());
+}
+
+TEST(MemberTest, WhoIsDrainedFromTheStartTakesItsFormerSelfOutOfTheGroup) {
+  Script script(Options("pod-1"));
+  script.Do(DrainOrdered{});
+  script.Find();
+  const auto leave = script.Call<wire::LeaveGroupRequest>();
+  EXPECT_EQ(leave.members.at(0).member_id, "");
+  EXPECT_EQ(leave.members.at(0).instance_id, "pod-1");
+  wire::LeaveGroupResponse left;
+  left.members = {{"", "pod-1", ErrorCode::kUnknownMemberId}};  // there was none
+  script.Answer<wire::LeaveGroupRequest>(left);
+  EXPECT_TRUE(script.Take<TellLeft>()->drained);
+}
+
+TEST(MemberTest, WithoutANameThereIsNobodyToTakeOut) {
+  Script script;
+  script.Do(DrainOrdered{});
+  EXPECT_TRUE(script.Take<TellLeft>()->drained);
+}
+
 TEST(MemberTest, AHangingEngineSendsNoHeartbeat) {
   bool alive = true;
   MemberOptions options = Options();

@@ -46,11 +46,13 @@ struct ProcessState {
 class Membership {
  public:
   virtual ~Membership() = default;
-  // Events follow, possibly before it returns. UNAVAILABLE: try again.
+  // Events follow, possibly before it returns. UNAVAILABLE: try again. While a drain is under way it is taken back: no
+  // OnDrained follows then, unless it was too late; after one that does follow, Join again.
   virtual absl::Status Join() = 0;
   virtual void TaskReleased(TaskId task) = 0;
   virtual void RebalanceReady() = 0;
-  // Give all tasks away, one by one where others take them, then leave: OnRevoked as usual, at the end OnDrained.
+  // Give all tasks away, one by one where others take them, then leave: OnRevoked as usual, at the end OnDrained. By a
+  // process that never joined: whoever was a member under its name before is out of the group then.
   virtual void Drain() = 0;
   // Only a process that is being drained leaves; after its tasks are released. No event follows. Idempotent. Waits
   // until the group knows, some seconds at most; not to be called out of an event. Join may be called again later.

@@ -89,6 +89,11 @@ std::vector<Condition> ConditionsOf(const ConditionSources& sources) {
   AddMembership(sources, &conditions);
   AddWorker(sources, &conditions);
   AddCommits(sources, &conditions);
+  if (!sources.orders.ok()) {
+    conditions.push_back({"OrdersUnreadable", StrCat(Text(sources.orders),
+                                                     "; the orders before stay in force. The operator writes them as "
+                                                     "annotation millstream.dev/orders of the pod")});
+  }
   return conditions;
 }
 

@@ -28,6 +28,7 @@ struct Condition {
   //   BrokersUnreachable, TopicDeleted, TopicRecreated, PartitionsChanged   (topic_watch.h)
   //   LookupsLoading       a lookup is being read; tasks start behind it
   //   TableNotRead         a join or lookup cannot be followed
+  //   OrdersUnreadable     the file of --orders says something that cannot be followed; the orders before stay
   //   PartitionerMismatch  keys of an input are not where the declared partitioner puts them
   std::string reason;
   std::string message;  // with the way out
@@ -45,6 +46,7 @@ struct ConditionSources {
   std::optional<absl::Duration> worker_away;  // since when there is no worker
   absl::Duration worker_patience;             // from when on that is worth a word
   std::string worker_error, socket_path;
+  absl::Status orders;  // why what is in the orders file is not followed
 };
 
 // The worst first. Pure.

@@ -29,14 +29,18 @@ class ConditionsTest : public testing::Test {
 };
 
 TEST_F(ConditionsTest, WellMeansNone) {
-  engine_.tasks.push_back({.task = TaskId(0), .state = engine::TaskStatus::State::kRunning, .error = "", .inputs = {}});
+  engine_.tasks.push_back(
+      {.task = TaskId(0), .state = engine::TaskStatus::State::kRunning, .error = "", .error_at = {}, .inputs = {}});
   sources_.worker_away = absl::Seconds(5);
   EXPECT_THAT(ConditionsOf(sources_), IsEmpty());
 }
 
 TEST_F(ConditionsTest, TheReasonOfAStoppedTaskIsInItsError) {
-  engine_.tasks.push_back(
-      {.task = TaskId(2), .state = engine::TaskStatus::State::kStopped, .error = "OffsetsLost: gone", .inputs = {}});
+  engine_.tasks.push_back({.task = TaskId(2),
+                           .state = engine::TaskStatus::State::kStopped,
+                           .error = "OffsetsLost: gone",
+                           .error_at = {},
+                           .inputs = {}});
   EXPECT_EQ(Only().reason, "OffsetsLost");
   engine_.tasks[0].error = "record in-2 offset 7 failed";
   EXPECT_EQ(Only().reason, "TaskStopped");
@@ -45,8 +49,15 @@ TEST_F(ConditionsTest, TheReasonOfAStoppedTaskIsInItsError) {
   EXPECT_THAT(Only().message, HasSubstr("task 2 is stopped"));
 }
 
+TEST_F(ConditionsTest, OrdersThatCannotBeFollowedAreTold) {
+  sources_.orders = absl::InvalidArgumentError("orders in /etc/o: drain is 1, expected true or false");
+  EXPECT_EQ(Only().reason, "OrdersUnreadable");
+  EXPECT_THAT(Only().message, HasSubstr("drain is 1"));
+}
+
 TEST_F(ConditionsTest, ATaskThatCannotBeOpenedIsSaidWhileItIsTried) {
-  engine_.tasks.push_back({.task = TaskId(1), .state = engine::TaskStatus::State::kOpening, .error = "", .inputs = {}});
+  engine_.tasks.push_back(
+      {.task = TaskId(1), .state = engine::TaskStatus::State::kOpening, .error = "", .error_at = {}, .inputs = {}});
   EXPECT_THAT(ConditionsOf(sources_), IsEmpty());
   engine_.tasks[0].error = "task 1 cannot be opened: DEADLINE_EXCEEDED: changelog c-1 stands at offset 4 of 9";
   EXPECT_EQ(Only().reason, "RestoreFailed");

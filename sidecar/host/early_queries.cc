@@ -45,8 +45,14 @@ server::ProbeAnswer EarlyQueries::Readiness() const {
 
 server::ProcessorReport EarlyQueries::Tasks() const {
   if (server::QueryBackend* const to = target()) return to->Tasks();
-  server::ProcessorReport report{
-      .processor = spec_->QualifiedName(), .group = spec_->group, .tasks = {}, .conditions = {}};
+  server::ProcessorReport report;
+  report.processor = spec_->QualifiedName();
+  report.group = spec_->group;
+  report.member = member_;
+  report.version = MILLSTREAM_VERSION;
+  report.guarantee = std::string(spec::ToString(spec_->guarantee));
+  report.paused = spec_->desired_state == spec::DesiredState::kPaused;
+  report.drain = "No";
   const Condition waits = condition();
   if (!waits.reason.empty()) report.conditions.push_back({waits.reason, waits.message});
   return report;

@@ -18,8 +18,8 @@ namespace millstream::host {
 // later. Once the processor runs it passes every question on. Thread-safe.
 class EarlyQueries : public server::QueryBackend {
  public:
-  // The spec outlives it.
-  explicit EarlyQueries(const spec::StreamProcessorSpec* spec) : spec_(spec) {}
+  // The spec outlives it. `member`: who this process is in the group.
+  EarlyQueries(const spec::StreamProcessorSpec* spec, std::string member) : spec_(spec), member_(std::move(member)) {}
 
   void WaitsFor(Condition condition);
   // From now on `target` is asked; it outlives whoever asks this.
@@ -45,6 +45,7 @@ class EarlyQueries : public server::QueryBackend {
   Condition condition() const;
 
   const spec::StreamProcessorSpec* const spec_;
+  const std::string member_;
   mutable absl::Mutex mutex_;
   Condition condition_ ABSL_GUARDED_BY(mutex_);
   server::QueryBackend* target_ ABSL_GUARDED_BY(mutex_) = nullptr;

@@ -35,13 +35,17 @@ bool Eventually(const Condition& condition) {
 
 class JoinerTest : public testing::Test {
  protected:
-  void Start() {
-    joiner_.emplace(
-        [this]() -> std::optional<absl::Duration> {
-          if (workers_ > 0) return std::nullopt;
-          return absl::Milliseconds(away_ms_.load());
-        },
-        absl::Seconds(30), &membership_);
+  void Start(bool joined = false, bool drain = false) {
+    JoinerOptions options;
+    options.worker_away = [this]() -> std::optional<absl::Duration> {
+      if (workers_ > 0) return std::nullopt;
+      return absl::Milliseconds(away_ms_.load());
+    };
+    options.patience = absl::Seconds(30);
+    options.joined = joined;
+    options.drain = drain;
+    joiner_.emplace(std::move(options), &membership_);
+    joiner_->Start();
   }
 
   ScriptedMembership membership_;
@@ -84,6 +88,46 @@ TEST_F(JoinerTest, LeavesItsTasksToOthersWhenTheWorkerIsAwayForLongAndComesBackW
   joiner_->Drained();
   ASSERT_TRUE(Eventually([&] { return membership_.joins == 2; }));
   EXPECT_EQ(membership_.drains, 1);
+}
+
+TEST_F(JoinerTest, IsDrainedByOrderAndComesBackByOrder) {
+  workers_ = 1;
+  Start();
+  ASSERT_TRUE(Eventually([&] { return membership_.joins == 1; }));
+  joiner_->Order(true);
+  ASSERT_TRUE(Eventually([&] { return membership_.drains == 1; }));
+  EXPECT_FALSE(joiner_->drained());
+  joiner_->Drained();
+  EXPECT_TRUE(joiner_->drained());
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_EQ(membership_.joins, 1);  // stays out although a worker is there
+  joiner_->Order(false);
+  EXPECT_FALSE(joiner_->drained());
+  ASSERT_TRUE(Eventually([&] { return membership_.joins == 2; }));
+  EXPECT_EQ(membership_.drains, 1);
+}
+
+TEST_F(JoinerTest, TakesADrainBackThatIsUnderWay) {
+  workers_ = 1;
+  Start(/*joined=*/true);
+  joiner_->Order(true);
+  ASSERT_TRUE(Eventually([&] { return membership_.drains == 1; }));
+  joiner_->Order(false);
+  ASSERT_TRUE(Eventually([&] { return membership_.joins == 1; }));
+  joiner_->Drained();  // it was too late: out, and in again
+  ASSERT_TRUE(Eventually([&] { return membership_.joins == 2; }));
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_EQ(membership_.joins, 2);
+}
+
+TEST_F(JoinerTest, DrainedFromTheStartItTakesItsFormerSelfOut) {
+  workers_ = 1;
+  Start(/*joined=*/false, /*drain=*/true);
+  ASSERT_TRUE(Eventually([&] { return membership_.drains == 1; }));
+  EXPECT_FALSE(joiner_->drained());
+  joiner_->Drained();
+  EXPECT_TRUE(joiner_->drained());
+  EXPECT_EQ(membership_.joins, 0);
 }
 
 TEST_F(JoinerTest, AsksNothingAfterStop) {

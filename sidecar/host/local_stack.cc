@@ -99,7 +99,7 @@ absl::Status LocalStack::OpenBackends(LocalStackOptions* options) {
     processor.manifest = std::move(options->manifests[i]);
     processor.socket_path = options->socket_paths[i];
     processor.metrics = NewMetricsRegistry();
-    processor.queries = std::make_unique<EarlyQueries>(&processor.manifest.processor);
+    processor.queries = std::make_unique<EarlyQueries>(&processor.manifest.processor, MemberName(*options));
     if (on_kafka) {
       const std::string client_id = StrCat(processor.manifest.processor.group, "-", MemberName(*options));
       MS_ASSIGN_OR_RETURN(backends_.emplace_back(),
@@ -166,8 +166,11 @@ absl::Status LocalStack::StartSidecar(const LocalStackOptions& options, Processo
   sidecar.socket_path = processor->socket_path;
   sidecar.instance_id = MemberName(options);
   sidecar.owner = options.owner;
+  sidecar.cluster = options.cluster;
   sidecar.memory = memory_;
   sidecar.shared = processor->backend->shared();
+  sidecar.leaves = options.leaves;
+  if (options.orders) sidecar.orders = options.orders();
   sidecar.foreign_transactions = processor->backend->TransactionsOf(spec);
   sidecar.members = processor->backend->MembersOf(spec);
   const MemberIdentity member{.partitions = processor->tasks,

@@ -30,6 +30,10 @@ struct LocalStackOptions {
   std::vector<kafka::ClusterAccess> clusters;
   std::string member_name;          // who this process is in its groups; empty: the folder's random id
   std::string owner = "localhost";  // who answers queries
+  std::string cluster = "local";    // in the owner stamps of its groups
+  bool leaves = true;               // its groups, when it stops; false: it comes back soon under the same name
+  // Orders to begin with, asked when a sidecar starts; may be empty.
+  std::function<std::optional<Orders>()> orders;
   // Of input topics that have to be made. On Kafka, where topics are somebody's, they are made only if it is set.
   std::optional<int> partitions;
   std::optional<std::string> http_address;  // unset: no HTTP

@@ -56,70 +56,120 @@ server::ProbeAnswer Queries::Health() const {
                            "; restart the process")};
 }
 
-server::ProbeAnswer Queries::Readiness() const {
-  if (parts_.spec->is_view()) return {.ok = true, .reason = "it serves joins and lookups"};
-  if (parts_.workers->connected() == 0) {
-    return {.ok = false,
-            .reason = StrCat("WorkerNotConnected: no worker is connected to ", parts_.workers->socket_path(),
-                             "; start the program with MILLSTREAM_SOCKET set to it")};
+std::string Queries::NotReady(const engine::EngineStatus& status, const MemberState& member) const {
+  if (!parts_.spec->is_view() && parts_.workers->connected() == 0) {
+    return StrCat("WorkerNotConnected: no worker is connected to ", parts_.workers->socket_path(),
+                  "; start the program with MILLSTREAM_SOCKET set to it");
   }
+  if (member.drain != DrainState::kNo || parts_.tasks == 0) return "";
+  if (!member.in_group) return "NotInGroup: joining the group; /v1/tasks tells what hinders it";
+  std::string restoring;
+  for (const TaskId task : member.held) {
+    const engine::TaskStatus* found = Find(status, task);
+    const bool open = found != nullptr && (found->state == engine::TaskStatus::State::kRunning ||
+                                           found->state == engine::TaskStatus::State::kStopped);
+    if (!open) StrAppend(&restoring, restoring.empty() ? "" : ", ", task.value());
+  }
+  return restoring.empty() ? "" : StrCat("Restoring: task ", restoring, "; /v1/tasks tells how far");
+}
+
+server::ProbeAnswer Queries::Readiness() const {
+  const std::shared_ptr<const engine::EngineStatus> status = parts_.loop->status();
+  const MemberState member = parts_.member();
+  if (const std::string missing = NotReady(*status, member); !missing.empty()) return {.ok = false, .reason = missing};
+  if (member.drain == DrainState::kDrained) return {.ok = true, .reason = "drained: out of the group by order"};
+  if (member.drain == DrainState::kDraining) return {.ok = true, .reason = "draining by order"};
+  if (parts_.spec->is_view()) return {.ok = true, .reason = "it serves joins and lookups"};
   return {.ok = true, .reason = "member of the group, worker connected"};
+}
+
+server::TaskReport Queries::ReportOf(const engine::TaskStatus& task, const std::vector<RestoreReport>& restores) const {
+  server::TaskReport entry;
+  entry.task = task.task;
+  switch (task.state) {
+    case engine::TaskStatus::State::kOpening:
+      entry.state = "restoring";
+      break;
+    case engine::TaskStatus::State::kRunning:
+      entry.state = "active";
+      break;
+    case engine::TaskStatus::State::kStopped:
+      entry.state = "stopped";
+      break;
+    case engine::TaskStatus::State::kClosing:
+      entry.state = "idle";
+      break;
+  }
+  entry.error = task.error;
+  if (task.error_at) entry.error_at = server::TaskReport::Place{task.error_at->input, task.error_at->offset};
+  entry.records = task.records;
+  entry.attempt = task.attempt;
+  for (size_t i = 0; i < task.inputs.size() && i < parts_.spec->inputs.size(); ++i) {
+    const spec::InputSpec& input = parts_.spec->inputs[i];
+    entry.inputs.push_back({.name = input.name,
+                            .topic = input.topic,
+                            .partition = Partition(task.task.value()),
+                            .committed = task.inputs[i].committed,
+                            .position = task.inputs[i].position,
+                            .end = task.inputs[i].end});
+  }
+  for (const RestoreReport& restore : restores) {
+    if (restore.task != task.task) continue;
+    entry.restore = server::TaskReport::Restore{.store = restore.store,
+                                                .position = restore.position,
+                                                .end = restore.end,
+                                                .bytes = restore.bytes,
+                                                .bytes_left = restore.bytes_left,
+                                                .time_left = restore.time_left};
+  }
+  return entry;
+}
+
+// Tasks are restored a few at a time; how long those that wait will take is not known before they begin.
+void Queries::AddRestore(const std::vector<RestoreReport>& restores, server::ProcessorReport* report) const {
+  size_t known = 0;
+  for (const RestoreReport& restore : restores) {
+    report->restore_bytes_left += restore.bytes_left;
+    if (!restore.time_left) continue;
+    ++known;
+    report->restore_time_left = std::max(report->restore_time_left.value_or(absl::ZeroDuration()), *restore.time_left);
+  }
+  const auto restoring =
+      static_cast<size_t>(std::count_if(report->tasks.begin(), report->tasks.end(),
+                                        [](const server::TaskReport& task) { return task.state == "restoring"; }));
+  if (known < restoring) report->restore_time_left.reset();
 }
 
 server::ProcessorReport Queries::Tasks() const {
   const std::shared_ptr<const engine::EngineStatus> status = parts_.loop->status();
-  server::ProcessorReport report{
-      .processor = parts_.spec->QualifiedName(), .group = parts_.spec->group, .tasks = {}, .conditions = {}};
+  const MemberState member = parts_.member();
+  server::ProcessorReport report;
+  report.processor = parts_.spec->QualifiedName();
+  report.group = parts_.spec->group;
+  report.member = parts_.name;
+  report.version = MILLSTREAM_VERSION;
+  report.guarantee = std::string(spec::ToString(parts_.spec->guarantee));
+  report.paused = status->paused;
+  report.drain = std::string(ToString(member.drain));
+  report.in_group = member.in_group;
+  report.ready = NotReady(*status, member).empty();
+  report.workers = parts_.workers->connected();
+  if (member.orders) report.orders = ToJson(*member.orders);
+  report.lag_records = status->lag_records;
+  report.lag_time = status->lag_time;
   for (Condition& condition : parts_.conditions())
     report.conditions.push_back({std::move(condition.reason), std::move(condition.message)});
   const std::vector<RestoreReport> restores = parts_.opener->Restoring();
   for (const TaskId number : parts_.spec->TasksOf(parts_.tasks)) {
-    server::TaskReport entry;
-    entry.task = number;
-    const engine::TaskStatus* found = Find(*status, entry.task);
-    if (found == nullptr) {  // not assigned yet
+    if (const engine::TaskStatus* found = Find(*status, number)) {
+      report.tasks.push_back(ReportOf(*found, restores));
+    } else {  // not assigned here
+      server::TaskReport& entry = report.tasks.emplace_back();
+      entry.task = number;
       entry.state = "idle";
-      report.tasks.push_back(std::move(entry));
-      continue;
     }
-    const engine::TaskStatus& task = *found;
-    switch (task.state) {
-      case engine::TaskStatus::State::kOpening:
-        entry.state = "restoring";
-        break;
-      case engine::TaskStatus::State::kRunning:
-        entry.state = "active";
-        break;
-      case engine::TaskStatus::State::kStopped:
-        entry.state = "stopped";
-        break;
-      case engine::TaskStatus::State::kClosing:
-        entry.state = "idle";
-        break;
-    }
-    entry.error = task.error;
-    entry.records = task.records;
-    entry.attempt = task.attempt;
-    for (size_t i = 0; i < task.inputs.size() && i < parts_.spec->inputs.size(); ++i) {
-      const spec::InputSpec& input = parts_.spec->inputs[i];
-      entry.inputs.push_back({.name = input.name,
-                              .topic = input.topic,
-                              .partition = Partition(task.task.value()),
-                              .committed = task.inputs[i].committed,
-                              .position = task.inputs[i].position,
-                              .end = task.inputs[i].end});
-    }
-    for (const RestoreReport& restore : restores) {
-      if (restore.task != task.task) continue;
-      entry.restore = server::TaskReport::Restore{.store = restore.store,
-                                                  .position = restore.position,
-                                                  .end = restore.end,
-                                                  .bytes = restore.bytes,
-                                                  .bytes_left = restore.bytes_left,
-                                                  .time_left = restore.time_left};
-    }
-    report.tasks.push_back(std::move(entry));
   }
+  AddRestore(restores, &report);
   return report;
 }
 

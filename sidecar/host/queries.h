@@ -12,6 +12,7 @@
 #include "sidecar/engine/window_rows.h"
 #include "sidecar/host/conditions.h"
 #include "sidecar/host/engine_loop.h"
+#include "sidecar/host/member_state.h"
 #include "sidecar/host/read_pool.h"
 #include "sidecar/host/task_opener.h"
 #include "sidecar/host/task_owners.h"
@@ -38,6 +39,8 @@ class Queries : public server::QueryBackend {
     ReadPool* readers = nullptr;  // asked for lookups
     const WorkerPort* workers = nullptr;
     std::function<std::vector<Condition>()> conditions;
+    std::function<MemberState()> member;
+    std::string name;  // of this process in its group
     const Clock* clock = nullptr;
     std::string owner;             // who answers: "localhost"
     TaskOwners* owners = nullptr;  // nullptr: there are no other members
@@ -66,6 +69,10 @@ class Queries : public server::QueryBackend {
  private:
   using Completion = std::function<void(engine::QueryAnswered, server::AnswerSource)>;
 
+  // Why it does not take part as it should; empty: it does.
+  std::string NotReady(const engine::EngineStatus& status, const MemberState& member) const;
+  server::TaskReport ReportOf(const engine::TaskStatus& task, const std::vector<RestoreReport>& restores) const;
+  void AddRestore(const std::vector<RestoreReport>& restores, server::ProcessorReport* report) const;
   // There is such a task, and it is this processor's.
   absl::Status Check(TaskId task) const;
   // Calls `go_on` with OK if the task is open here, else with why not; later, if others have to be asked.

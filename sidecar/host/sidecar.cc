@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -50,7 +51,7 @@ engine::EngineOptions EngineOptionsOf(const SidecarOptions& options, const Clock
   result.transactional_id_a = ids[0];
   result.transactional_id_b = ids[1];
   result.process_start = StrCat(clock->WallMillis(), "-", absl::Hex(RandomNumber() & 0xffffffff, absl::kZeroPad8));
-  result.owner_stamp = options.spec.OwnerStamp();
+  result.owner_stamp = options.spec.OwnerStamp(options.cluster);
   result.topic_stamp = TopicStampOf(options.topics);
   result.overlay_bytes = options.memory.overlays;
   result.fetched_bytes = options.memory.fetched;
@@ -164,13 +165,16 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
                   .readers = &readers_,
                   .workers = &workers_,
                   .conditions = [this] { return Conditions(*loop_.status()); },
+                  .member = [this] { return Member(*loop_.status()); },
+                  .name = options_.instance_id,
                   .clock = clock,
                   .owner = options_.owner,
                   .owners = owners_.get()}),
         membership_(membership({.positions = [this] { return state_.Positions(); },
                                 .alive = [this] { return loop_.idle_for() < EngineLoop::kAlive; }},
                                this)),
-        status_metrics_(metrics, options_.spec.name) {}
+        status_metrics_(metrics, options_.spec.name),
+        orders_(options_.orders) {}
 
   ~SidecarImpl() override { StopThreads(); }
 
@@ -185,17 +189,9 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
     watch.interval = options_.topic_watch_interval;
     watch_.emplace(watch, &state_options_.log->admin(), clock_,
                    [this](const absl::Status& cause) { StopTasks(cause); });
+    FollowOrders();
     if (options_.topics.tasks == 0) return absl::OkStatus();  // lookups alone: there is nothing to share out
-    if (!options_.shared) return membership_->Join();
-    state_.Look();
-    joiner_.emplace(
-        [this]() -> std::optional<absl::Duration> {
-          if (!state_.looked()) return absl::ZeroDuration();
-          if (options_.spec.is_view()) return std::nullopt;  // nobody has to be there for it
-          return workers_.AloneFor();
-        },
-        kWorkerPatience, membership_.get(), [this] { abandoned_.EndOwn(); });
-    return absl::OkStatus();
+    return options_.shared ? StartJoining() : JoinAlone();
   }
 
   const spec::StreamProcessorSpec& spec() const override { return options_.spec; }
@@ -203,6 +199,14 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
   SidecarStatus Status() const override;
   void RestartTask(TaskId task) override { loop_.Post(engine::RestartTask{task}); }
   void SetPaused(bool paused) override { loop_.Post(engine::SetPaused{paused}); }
+  void SetOrders(const std::optional<Orders>& orders, const absl::Status& problem) override {
+    {
+      absl::MutexLock lock(&group_mutex_);
+      orders_ = orders;
+      orders_problem_ = problem;
+    }
+    FollowOrders();
+  }
 
   void BeginDrain(absl::Duration deadline) override {
     opener_.Cancel();
@@ -219,7 +223,7 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
       drained = drained_mutex_.AwaitWithTimeout(absl::Condition(&drained_), deadline);
     }
     if (joiner_.has_value()) joiner_->Stop();
-    if (options_.topics.tasks > 0) membership_->Leave();
+    if (options_.topics.tasks > 0 && (options_.leaves || DrainOrdered())) membership_->Leave();
     StopThreads();
     return drained;
   }
@@ -232,10 +236,18 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
 
   // MembershipEvents.
   void OnToken(const log::GroupToken& token, int members) override {
-    SetLost(absl::OkStatus());
+    {
+      absl::MutexLock lock(&group_mutex_);
+      lost_ = absl::OkStatus();
+      in_group_ = true;
+    }
     loop_.Post(engine::TokenChanged{.token = token, .members = members});
   }
   void OnAssigned(const std::vector<TaskId>& tasks) override {
+    {
+      absl::MutexLock lock(&group_mutex_);
+      held_.insert(tasks.begin(), tasks.end());
+    }
     for (const TaskId task : tasks) loop_.Post(engine::TaskAssigned{task});
   }
   void OnRevoked(const std::vector<TaskId>& tasks) override {
@@ -243,7 +255,11 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
   }
   void OnRebalance() override { loop_.Post(engine::RebalanceStarted{}); }
   void OnLost(const absl::Status& cause) override {
-    SetLost(cause);
+    {
+      absl::MutexLock lock(&group_mutex_);
+      lost_ = cause;
+      in_group_ = false;
+    }
     loop_.Post(engine::MembershipLost{cause});
   }
 
@@ -257,12 +273,21 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
     ended_ = cause;
   }
   void OnDrained() override {
+    {
+      absl::MutexLock lock(&group_mutex_);
+      in_group_ = false;
+    }
     if (joiner_.has_value()) joiner_->Drained();
   }
-  void SetLost(const absl::Status& cause) {
+  // When this process joins and leaves: as one of several members, or as the only one, which is there all the time.
+  absl::Status StartJoining();
+  absl::Status JoinAlone();
+  bool DrainOrdered() const {
     absl::MutexLock lock(&group_mutex_);
-    lost_ = cause;
+    return orders_.has_value() && orders_->drain;
   }
+  void FollowOrders();
+  MemberState Member(const engine::EngineStatus& status) const;
   std::vector<Condition> Conditions(const engine::EngineStatus& status) const;
   void StopTasks(const absl::Status& cause);
 
@@ -296,6 +321,10 @@ class SidecarImpl : public Sidecar, private ActionHandler, private group::Member
   absl::Status lost_ ABSL_GUARDED_BY(group_mutex_);     // why the membership ended; OK: a token came since
   absl::Status problem_ ABSL_GUARDED_BY(group_mutex_);  // what hinders it now
   absl::Status ended_ ABSL_GUARDED_BY(group_mutex_);    // why there never will be one again
+  bool in_group_ ABSL_GUARDED_BY(group_mutex_) = false;
+  std::set<TaskId> held_ ABSL_GUARDED_BY(group_mutex_);  // assigned and not released
+  std::optional<Orders> orders_ ABSL_GUARDED_BY(group_mutex_);
+  absl::Status orders_problem_ ABSL_GUARDED_BY(group_mutex_);
 
   mutable absl::Mutex drained_mutex_;
   bool drained_ ABSL_GUARDED_BY(drained_mutex_) = false;
@@ -316,6 +345,10 @@ void SidecarImpl::CarryOut(engine::Action action) {
           if (tables_ != nullptr) tables_->Forget(chosen.task);
           applier_.Close(chosen);
         } else if constexpr (std::is_same_v<T, engine::TaskReleased>) {
+          {
+            absl::MutexLock lock(&group_mutex_);
+            held_.erase(chosen.task);
+          }
           membership_->TaskReleased(chosen.task);
         } else if constexpr (std::is_same_v<T, engine::RebalanceReady>) {
           membership_->RebalanceReady();
@@ -379,6 +412,61 @@ void SidecarImpl::StopThreads() {
   resolvers_.clear();
 }
 
+absl::Status SidecarImpl::StartJoining() {
+  state_.Look();
+  JoinerOptions options;
+  options.worker_away = [this]() -> std::optional<absl::Duration> {
+    if (!state_.looked()) return absl::ZeroDuration();
+    if (options_.spec.is_view()) return std::nullopt;  // nobody has to be there for it
+    return workers_.AloneFor();
+  };
+  options.patience = kWorkerPatience;
+  options.before_first_join = [this] { abandoned_.EndOwn(); };
+  options.drain = DrainOrdered();
+  joiner_.emplace(std::move(options), membership_.get());
+  joiner_->Start();
+  return absl::OkStatus();
+}
+
+absl::Status SidecarImpl::JoinAlone() {
+  JoinerOptions options;
+  options.worker_away = [] { return std::nullopt; };  // there is nobody to leave the tasks to
+  options.patience = absl::InfiniteDuration();
+  options.drain = DrainOrdered();
+  options.joined = !options.drain;
+  if (options.joined) MS_RETURN_IF_ERROR(membership_->Join());
+  joiner_.emplace(std::move(options), membership_.get());
+  joiner_->Start();
+  return absl::OkStatus();
+}
+
+void SidecarImpl::FollowOrders() {
+  std::optional<Orders> orders;
+  {
+    absl::MutexLock lock(&group_mutex_);
+    orders = orders_;
+  }
+  const bool states = orders.has_value() && orders->state.has_value();
+  const spec::DesiredState state = states ? *orders->state : options_.spec.desired_state;
+  SetPaused(state == spec::DesiredState::kPaused);
+  if (joiner_.has_value()) joiner_->Order(orders.has_value() && orders->drain);
+}
+
+MemberState SidecarImpl::Member(const engine::EngineStatus& status) const {
+  MemberState state;
+  {
+    absl::MutexLock lock(&group_mutex_);
+    state.in_group = in_group_;
+    state.held.assign(held_.begin(), held_.end());
+    state.orders = orders_;
+  }
+  if (state.orders.has_value() && state.orders->drain) {
+    const bool out = (!joiner_.has_value() || joiner_->drained()) && state.held.empty() && status.tasks.empty();
+    state.drain = out ? DrainState::kDrained : DrainState::kDraining;
+  }
+  return state;
+}
+
 SidecarStatus SidecarImpl::Status() const {
   SidecarStatus status;
   status.view = options_.spec.is_view();
@@ -394,6 +482,8 @@ SidecarStatus SidecarImpl::Status() const {
   status.hanging_workers = workers_.Hanging();
   status.conditions = Conditions(status.engine);
   status_metrics_.Update(status.running, status.restoring, status.stopped, status.conditions);
+  status.drain = Member(status.engine).drain;
+  status_metrics_.UpdateMember(status.engine.lag_time, status.drain == DrainState::kDrained);
   absl::MutexLock lock(&group_mutex_);
   status.ended = ended_;
   return status;
@@ -414,6 +504,7 @@ std::vector<Condition> SidecarImpl::Conditions(const engine::EngineStatus& statu
     sources.membership = ended_;
     sources.membership.Update(problem_);
     sources.membership.Update(lost_);
+    sources.orders = orders_problem_;
   }
   if (joiner_.has_value()) sources.membership.Update(joiner_->status());
   if (!options_.spec.is_view()) sources.worker_away = workers_.AloneFor();

@@ -15,7 +15,9 @@
 #include "sidecar/host/abandoned_transactions.h"
 #include "sidecar/host/backend.h"
 #include "sidecar/host/conditions.h"
+#include "sidecar/host/member_state.h"
 #include "sidecar/host/memory_budget.h"
+#include "sidecar/host/orders.h"
 #include "sidecar/host/task_opener.h"
 #include "sidecar/host/task_owners.h"
 #include "sidecar/host/topics.h"
@@ -32,10 +34,13 @@ struct SidecarOptions {
   std::string socket_path;          // where workers connect
   std::string instance_id;          // of the data folder, or the pod's name
   std::string owner = "localhost";  // who answers queries
+  std::string cluster = "local";    // in the owner stamp of the group
   MemoryShares memory;
   int read_threads = 1;
   int restore_threads = 3;  // fewer if the memory is not enough for so many
   bool shared = false;      // the group has other members: it is joined when the first worker is there
+  bool leaves = true;       // the group, when it stops; false: a process of the same name comes back soon
+  std::optional<Orders> orders;
   ForeignTransactions foreign_transactions;
   TaskOwners::MembersFn members;  // of the group; empty: this process is all of it
   absl::Duration topic_watch_interval = absl::Seconds(10);
@@ -57,6 +62,7 @@ struct SidecarStatus {
   std::vector<server::LostWorker> hanging_workers;
   int stuck_calls = 0;
   absl::Status ended;  // why this process can never be a member of its group again: it should end; OK: it can
+  DrainState drain = DrainState::kNo;
 };
 
 // One processor running in this process: an engine and the threads that serve it (see README.md). Thread-safe.
@@ -79,13 +85,15 @@ class Sidecar {
   // What is out is finished and committed, nothing new is fetched or sent; or it goes on. The group, state and queries
   // stay. Starts as desiredState says.
   virtual void SetPaused(bool paused) = 0;
+  // From now on; nullopt: as the manifest says. `problem`: why newer ones cannot be followed, told as a condition.
+  virtual void SetOrders(const std::optional<Orders>& orders, const absl::Status& problem) = 0;
 
   // Begins the orderly end: stop fetching, finish or abort what is in flight, commit, say GOODBYE to the workers.
   virtual void BeginDrain(absl::Duration deadline) = 0;
   virtual bool drained() const = 0;
-  // Waits for the drain, leaves the group, closes the socket, flushes and closes state. False if the drain took longer
-  // than `deadline` (then the rest was cut). Called once; the object is only good for Status and destruction
-  // afterwards.
+  // Waits for the drain, leaves the group if that is meant (SidecarOptions::leaves, or orders), closes the socket,
+  // flushes and closes state. False if the drain took longer than `deadline` (then the rest was cut). Called once; the
+  // object is only good for Status and destruction afterwards.
   virtual bool Stop(absl::Duration deadline) = 0;
   // Threads stuck in a call of the log: with any, the log must not be destroyed (WriterThreads::Stop).
   virtual int stuck_calls() const = 0;

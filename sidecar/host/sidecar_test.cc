@@ -96,13 +96,19 @@ class SidecarTest : public testing::Test {
     options.instance_id = "test";
     options.memory = SplitMemory(256 << 20, 1);
     options.shared = shared_;
+    options.leaves = leaves_;
+    options.orders = orders_;
     options.foreign_transactions = foreign_transactions_;
     options.topic_watch_interval = absl::Milliseconds(20);
     const auto membership = [this](const group::ProcessState& process, group::MembershipEvents* events) {
       process_ = process;
       return group::NewLocalMembership({.tasks = spec_.TasksOf(kPartitions),
                                         .join = [this] { return log_->JoinGroup(spec_.group, "me"); },
-                                        .leave = [this](const log::GroupToken& token) { log_->LeaveGroup(token); }},
+                                        .leave =
+                                            [this](const log::GroupToken& token) {
+                                              ++left_;
+                                              log_->LeaveGroup(token);
+                                            }},
                                        events);
     };
     auto sidecar =
@@ -186,7 +192,9 @@ class SidecarTest : public testing::Test {
   std::string root_;
   std::unique_ptr<log::EmbeddedLog> log_;
   spec::StreamProcessorSpec spec_;
-  bool shared_ = false;
+  bool shared_ = false, leaves_ = true;
+  std::optional<Orders> orders_;
+  int left_ = 0;  // times the group was left
   ForeignTransactions foreign_transactions_;
   group::ProcessState process_;  // of the running one
   std::unique_ptr<store::StateEnvironment> environment_;
@@ -209,6 +217,103 @@ TEST_F(SidecarTest, CountsExactlyOnceOverAnOrderlyRestart) {
   WaitForCount("a", 507);
   EXPECT_EQ(Outputs(), 527);
   WaitFor("tasks do not run", [this] { return sidecar_->Status().running == kPartitions; });
+}
+
+TEST_F(SidecarTest, AnOrderToDrainGivesTheTasksAwayAndTakingItBackBringsThemBack) {
+  Produce("a", 100);
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitForCount("a", 100);
+  WaitFor("not ready", [this] { return sidecar_->queries()->Readiness().ok; });
+  EXPECT_EQ(sidecar_->queries()->Tasks().drain, "No");
+  sidecar_->SetOrders(Orders{.drain = true}, absl::OkStatus());
+  WaitFor("not drained", [this] { return sidecar_->Status().drain == DrainState::kDrained; });
+  const server::ProcessorReport report = sidecar_->queries()->Tasks();
+  EXPECT_EQ(report.drain, "Drained");
+  EXPECT_FALSE(report.in_group);
+  EXPECT_EQ(report.orders, R"({"drain":true})");
+  for (const server::TaskReport& task : report.tasks) EXPECT_EQ(task.state, "idle");
+  EXPECT_TRUE(sidecar_->queries()->Readiness().ok);
+  EXPECT_TRUE(sidecar_->Status().conditions.empty());
+  EXPECT_THAT(metrics_->Expose(), HasSubstr("millstream_drained{processor=\"counting\"} 1\n"));
+  EXPECT_EQ(left_, 1);
+  Produce("a", 5);
+  sidecar_->SetOrders(Orders(), absl::OkStatus());
+  WaitForCount("a", 105);
+  EXPECT_EQ(sidecar_->Status().drain, DrainState::kNo);
+  // Taken back at once, again and again: wherever it hits, everything comes back and nothing is lost or doubled.
+  for (int i = 0; i < 20; ++i) {
+    sidecar_->SetOrders(Orders{.drain = true}, absl::OkStatus());
+    absl::SleepFor(absl::Milliseconds(3 * i));
+    sidecar_->SetOrders(std::nullopt, absl::OkStatus());
+    Produce("a", 1);
+  }
+  WaitForCount("a", 125);
+  WaitFor("tasks do not run", [this] { return sidecar_->Status().running == kPartitions; });
+  EXPECT_EQ(Outputs(), 125);
+}
+
+TEST_F(SidecarTest, OrderedToDrainFromTheStartItTakesNoTask) {
+  orders_ = Orders{.drain = true};
+  Produce("a", 3);
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitFor("not drained", [this] { return sidecar_->Status().drain == DrainState::kDrained; });
+  EXPECT_TRUE(sidecar_->Status().engine.tasks.empty());
+  sidecar_->SetOrders(Orders(), absl::OkStatus());
+  WaitForCount("a", 3);
+}
+
+TEST_F(SidecarTest, OrdersPauseAndResumeBeforeTheManifest) {
+  spec_.desired_state = spec::DesiredState::kPaused;
+  orders_ = Orders{.state = spec::DesiredState::kRunning};
+  Produce("a", 3);
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitForCount("a", 3);
+  sidecar_->SetOrders(Orders{.state = spec::DesiredState::kPaused}, absl::OkStatus());
+  WaitFor("not paused", [this] { return sidecar_->queries()->Tasks().paused; });
+  Produce("a", 4);
+  WaitFor("what waits is not told", [this] { return sidecar_->queries()->Tasks().lag_records == 4; });
+  EXPECT_TRUE(sidecar_->queries()->Tasks().in_group);
+  WaitFor("not ready", [this] { return sidecar_->queries()->Tasks().ready; });  // tasks without records open last
+  // The records have the times 0 to 3: since 1970.
+  WaitFor("the oldest is not told", [this] {
+    const auto lag = sidecar_->queries()->Tasks().lag_time;
+    return lag && *lag > absl::Hours(24 * 365 * 50);
+  });
+  sidecar_->SetOrders(Orders{.state = spec::DesiredState::kRunning}, absl::OkStatus());
+  WaitForCount("a", 7);
+  WaitFor("the lag stays", [this] { return sidecar_->queries()->Tasks().lag_time == absl::ZeroDuration(); });
+  sidecar_->SetOrders(std::nullopt, absl::OkStatus());
+  WaitFor("not as the manifest says", [this] { return sidecar_->queries()->Tasks().paused; });
+}
+
+TEST_F(SidecarTest, OrdersThatCannotBeFollowedAreACondition) {
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitFor("not ready", [this] { return sidecar_->queries()->Readiness().ok; });
+  sidecar_->SetOrders(Orders{.drain = false}, absl::InvalidArgumentError("orders in f: drain is 1"));
+  const std::vector<Condition> conditions = sidecar_->Status().conditions;
+  ASSERT_EQ(conditions.size(), 1u);
+  EXPECT_EQ(conditions[0].reason, "OrdersUnreadable");
+  EXPECT_THAT(conditions[0].message, HasSubstr("drain is 1"));
+  sidecar_->SetOrders(Orders{.drain = false}, absl::OkStatus());
+  EXPECT_TRUE(sidecar_->Status().conditions.empty());
+}
+
+TEST_F(SidecarTest, WhoComesBackUnderItsNameLeavesOnlyByOrder) {
+  leaves_ = false;
+  Produce("a", 3);
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitForCount("a", 3);
+  Stop();
+  EXPECT_EQ(left_, 0);
+  ASSERT_TRUE(Start().ok());
+  sidecar_->SetOrders(Orders{.drain = true}, absl::OkStatus());
+  Stop();
+  EXPECT_EQ(left_, 1);
 }
 
 TEST_F(SidecarTest, StateOnDiskThatIsLostComesBackFromTheChangelog) {

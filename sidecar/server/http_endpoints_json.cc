@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_format.h"
 #include "common/base/strings.h"
 
 namespace millstream::server {
@@ -46,22 +47,62 @@ std::string InputJson(const TaskReport::Input& input) {
       .Done();
 }
 
+std::string WholeSecondsJson(const std::optional<absl::Duration>& time) {
+  return time ? StrCat(absl::ToInt64Seconds(absl::Ceil(*time, absl::Seconds(1)))) : "null";
+}
+
+// With milliseconds where there are any.
+std::string SecondsJson(absl::Duration time) {
+  const int64_t ms = absl::ToInt64Milliseconds(time);
+  if (ms % 1000 == 0) return StrCat(ms / 1000);
+  return absl::StrFormat("%d.%03d", ms / 1000, ms % 1000);
+}
+
+std::string SummaryJson(const std::vector<TaskReport>& tasks) {
+  const auto in = [&tasks](std::string_view state) {
+    return std::count_if(tasks.begin(), tasks.end(), [state](const TaskReport& task) { return task.state == state; });
+  };
+  ObjectWriter json;
+  json.Number("total", static_cast<int64_t>(tasks.size()));
+  for (const char* state : {"active", "restoring", "standby", "stopped"}) json.Number(state, in(state));
+  return json.Done();
+}
+
+// Of a task that is stopped; else of one that is not, as one that cannot be opened.
+std::string FirstErrorJson(const std::vector<TaskReport>& tasks) {
+  const TaskReport* first = nullptr;
+  for (const TaskReport& task : tasks) {
+    if (task.error.empty() || (first != nullptr && (first->state == "stopped" || task.state != "stopped"))) continue;
+    first = &task;
+  }
+  if (first == nullptr) return "null";
+  ObjectWriter json;
+  json.Number("task", first->task.value());
+  if (first->error_at && first->error_at->input < first->inputs.size()) {
+    const TaskReport::Input& input = first->inputs[first->error_at->input];
+    json.Text("input", input.name).Text("topic", input.topic).Number("partition", input.partition.value());
+    json.Raw("offset", OffsetJson(first->error_at->offset));
+  } else {
+    json.Raw("input", "null").Raw("topic", "null").Raw("partition", "null").Raw("offset", "null");
+  }
+  return json.Text("message", first->error).Done();
+}
+
 std::string TaskJson(const TaskReport& task) {
   ObjectWriter json;
   json.Number("task", task.task.value()).Text("state", task.state);
   if (!task.error.empty()) json.Text("error", task.error);
+  if (task.error_at) json.Raw("errorOffset", OffsetJson(task.error_at->offset));
   json.Raw("inputs", Array(task.inputs, InputJson));
   if (task.restore) {
-    const std::optional<absl::Duration>& left = task.restore->time_left;
-    json.Raw("restore",
-             ObjectWriter()
-                 .Text("store", task.restore->store)
-                 .Raw("position", OffsetJson(task.restore->position))
-                 .Raw("end", OffsetJson(task.restore->end))
-                 .Number("bytes", task.restore->bytes)
-                 .Number("bytesLeft", task.restore->bytes_left)
-                 .Raw("etaSeconds", left ? StrCat(absl::ToInt64Seconds(absl::Ceil(*left, absl::Seconds(1)))) : "null")
-                 .Done());
+    json.Raw("restore", ObjectWriter()
+                            .Text("store", task.restore->store)
+                            .Raw("position", OffsetJson(task.restore->position))
+                            .Raw("end", OffsetJson(task.restore->end))
+                            .Number("bytes", task.restore->bytes)
+                            .Number("bytesLeft", task.restore->bytes_left)
+                            .Raw("etaSeconds", WholeSecondsJson(task.restore->time_left))
+                            .Done());
   }
   json.Raw("records", StrCat(task.records));
   if (task.attempt > 1) json.Number("attempt", task.attempt);
@@ -139,17 +180,36 @@ http::Response ErrorResponse(const absl::Status& status, const std::string& hint
 }
 
 http::Response TasksResponse(const ProcessorReport& report) {
-  return Ok(
-      ObjectWriter()
-          .Text("processor", report.processor)
-          .Text("group", report.group)
-          .Raw("tasks", Array(report.tasks, TaskJson))
-          .Raw("conditions",
-               Array(report.conditions,
-                     [](const ProcessorReport::Condition& condition) {
-                       return ObjectWriter().Text("reason", condition.reason).Text("message", condition.message).Done();
-                     }))
-          .Done());
+  ObjectWriter json;
+  json.Text("processor", report.processor)
+      .Text("group", report.group)
+      .Text("member", report.member)
+      .Text("version", report.version)
+      .Text("guarantee", report.guarantee)
+      .Text("state", report.paused ? "Paused" : "Running")
+      .Text("drain", report.drain)
+      .Raw("drained", report.drain == "Drained" ? "true" : "false")
+      .Raw("inGroup", report.in_group ? "true" : "false")
+      .Raw("ready", report.ready ? "true" : "false")
+      .Number("workers", report.workers)
+      .Raw("workerConnected", report.workers > 0 ? "true" : "false")
+      .Number("partitions", static_cast<int64_t>(report.tasks.size()))
+      .Raw("summary", SummaryJson(report.tasks))
+      .Raw("lag", ObjectWriter()
+                      .Number("records", report.lag_records)
+                      .Raw("seconds", report.lag_time ? SecondsJson(*report.lag_time) : "null")
+                      .Done())
+      .Raw("restore", ObjectWriter()
+                          .Number("bytesLeft", report.restore_bytes_left)
+                          .Raw("etaSeconds", WholeSecondsJson(report.restore_time_left))
+                          .Done())
+      .Raw("firstError", FirstErrorJson(report.tasks))
+      .Raw("orders", report.orders.empty() ? "null" : report.orders)
+      .Raw("tasks", Array(report.tasks, TaskJson))
+      .Raw("conditions", Array(report.conditions, [](const ProcessorReport::Condition& condition) {
+             return ObjectWriter().Text("reason", condition.reason).Text("message", condition.message).Done();
+           }));
+  return Ok(json.Done());
 }
 
 http::Response StoresResponse(const std::vector<std::string>& stores) {

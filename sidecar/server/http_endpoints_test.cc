@@ -190,9 +190,26 @@ TEST_F(Endpoints, TasksGolden) {
   stopped.error = "record \"x\" failed";
   backend_.report.tasks = {active, restoring, stopped};
   backend_.report.conditions = {{"OffsetsLost", "task 2 is \"stopped\""}};
+  backend_.report.member = "totals-0";
+  backend_.report.version = "1.2.3";
+  backend_.report.guarantee = "ExactlyOnce";
+  backend_.report.drain = "Draining";
+  backend_.report.in_group = true;
+  backend_.report.workers = 2;
+  backend_.report.orders = R"({"drain":true})";
+  backend_.report.lag_records = 10;
+  backend_.report.lag_time = absl::Milliseconds(2050);
+  backend_.report.restore_bytes_left = 11106;
+  backend_.report.restore_time_left = absl::Milliseconds(8100);
   EXPECT_EQ(
       Ask("/v1/tasks").body,
-      R"({"processor":"totals","group":"default.totals","tasks":[)"
+      R"({"processor":"totals","group":"default.totals","member":"totals-0","version":"1.2.3",)"
+      R"("guarantee":"ExactlyOnce","state":"Running","drain":"Draining","drained":false,"inGroup":true,)"
+      R"("ready":false,"workers":2,"workerConnected":true,"partitions":3,)"
+      R"("summary":{"total":3,"active":1,"restoring":1,"standby":0,"stopped":1},)"
+      R"("lag":{"records":10,"seconds":2.050},"restore":{"bytesLeft":11106,"etaSeconds":9},)"
+      R"("firstError":{"task":2,"input":null,"topic":null,"partition":null,"offset":null,)"
+      R"("message":"record \"x\" failed"},"orders":{"drain":true},"tasks":[)"
       R"({"task":0,"state":"active","inputs":[{"name":"orders","topic":"prod.orders","partition":0,"committed":90,)"
       R"("position":95,"end":100,"lag":10}],"records":90,"attempt":2},)"
       R"({"task":1,"state":"restoring","inputs":[{"name":"orders","topic":"prod.orders","partition":1,"committed":null,)"
@@ -201,6 +218,31 @@ TEST_F(Endpoints, TasksGolden) {
       R"({"task":2,"state":"stopped","error":"record \"x\" failed","inputs":[],"records":0}],)"
       R"("conditions":[{"reason":"OffsetsLost","message":"task 2 is \"stopped\""}]})"
       "\n");
+}
+
+TEST_F(Endpoints, TheFirstErrorIsThatOfAStoppedTaskWithItsRecord) {
+  TaskReport reopened, stopped;
+  reopened.task = TaskId(0);
+  reopened.state = "restoring";
+  reopened.error = "cannot be opened";
+  stopped.task = TaskId(1);
+  stopped.state = "stopped";
+  stopped.error = "failed";
+  stopped.inputs = {{.name = "orders", .topic = "prod.orders", .partition = Partition(1)}};
+  stopped.error_at = TaskReport::Place{0, Offset(17)};
+  backend_.report.tasks = {reopened};
+  EXPECT_EQ(AskJson("/v1/tasks")["firstError"]["task"], 0);
+  backend_.report.tasks = {reopened, stopped};
+  backend_.report.paused = true;
+  const Json answer = AskJson("/v1/tasks");
+  EXPECT_EQ(answer["firstError"].dump(), R"({"input":"orders","message":"failed","offset":17,"partition":1,)"
+                                         R"("task":1,"topic":"prod.orders"})");
+  EXPECT_EQ(answer["tasks"][1]["errorOffset"], 17);
+  EXPECT_EQ(answer["state"], "Paused");
+  EXPECT_EQ(answer["workerConnected"], false);
+  EXPECT_TRUE(answer["orders"].is_null());
+  EXPECT_TRUE(answer["lag"]["seconds"].is_null());
+  EXPECT_EQ(answer["restore"]["etaSeconds"], 0);
 }
 
 TEST_F(Endpoints, KeyGolden) {

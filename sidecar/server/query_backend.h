@@ -51,8 +51,13 @@ struct TaskReport {
   };
 
   TaskId task;
-  std::string state;  // idle, restoring, standby, active, stopped
-  std::string error;  // why it is stopped, and what to do
+  std::string state;   // idle, restoring, standby, active, stopped
+  std::string error;   // why it is stopped, and what to do
+  struct Place {       // the record that stopped it
+    size_t input = 0;  // of `inputs`
+    Offset offset;
+  };
+  std::optional<Place> error_at;
   std::vector<Input> inputs;
   std::optional<Restore> restore;
   uint64_t records = 0;  // committed since it was opened
@@ -64,8 +69,21 @@ struct ProcessorReport {
     std::string reason, message;
   };
   std::string processor, group;
-  std::vector<TaskReport> tasks;
-  std::vector<Condition> conditions;  // the worst first
+  std::string member;     // who this process is in the group
+  std::string version;    // of Millstream
+  std::string guarantee;  // in force
+  bool paused = false;    // in force
+  std::string drain;      // No, Draining, Drained
+  bool in_group = false;
+  bool ready = false;                      // as the probe says
+  int workers = 0;                         // connected
+  std::string orders;                      // in force, as JSON; empty: none are given
+  int64_t lag_records = 0;                 // of the tasks here
+  std::optional<absl::Duration> lag_time;  // age of the oldest record that waits; unset: not known
+  int64_t restore_bytes_left = 0;
+  std::optional<absl::Duration> restore_time_left = absl::ZeroDuration();  // unset: not known yet
+  std::vector<TaskReport> tasks;                                           // all of the processor
+  std::vector<Condition> conditions;                                       // the worst first
 };
 
 // Answer to a probe. `reason` says in one sentence what is wrong and what to do; it may also comment an OK.
@@ -83,7 +101,8 @@ class QueryBackend {
 
   // The process makes progress (its loop has turned lately); a failing one is restarted by whoever watches it.
   virtual ProbeAnswer Health() const = 0;
-  // It can take part: member of its group and a worker connected.
+  // It takes part: a worker is connected, it is a member of its group, and every task it was given is restored. Who is
+  // drained by order is ready as well: nothing is missing.
   virtual ProbeAnswer Readiness() const = 0;
   virtual ProcessorReport Tasks() const = 0;
   // Names of the stores, joins and lookups, each in manifest order.

@@ -13,7 +13,7 @@ import unittest
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from rig import BIN, MANIFEST, Rig, wait_until  # noqa: E402
+from rig import BIN, DEADLINE, MANIFEST, Rig, wait_until  # noqa: E402
 
 
 class CommandTest(Rig):
@@ -414,17 +414,61 @@ class RunTest(Rig):
 class SidecarTest(Rig):
     """`millstream-sidecar`: the same processor, with a worker that somebody else started."""
 
-    def test_serves_a_worker_and_drains(self):
-        self.produce([("a", 1)] * 3)
+    def start_sidecar(self, *arguments):
+        """With a worker, which is returned."""
         socket = self.folder / "w.sock"
         self.log_path = self.folder / "sidecar.log"
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen([str(BIN / "millstream-sidecar"), "--manifest", str(self.manifest), "--data", str(self.data), "--socket",
-                                             str(socket), "--http-port", "0"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                                             str(socket), "--http-port", "0", *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.wait_log("the sidecar runs")
         worker = subprocess.Popen([str(BIN / "counting_worker")], env=dict(os.environ, MILLSTREAM_SOCKET=str(socket)))
         self.addCleanup(worker.wait)
         self.addCleanup(worker.kill)
+        return worker
+
+    def ask(self, path):
+        url = "http://" + re.search(r'"http":"([^"]+)"', self.log()).group(1)
+        with urllib.request.urlopen(url + path, timeout=10) as answer:
+            return json.loads(answer.read())
+
+    def drain_hook(self):
+        return subprocess.run([str(BIN / "millstream-sidecar"), "drain", "--data", str(self.data)], capture_output=True, text=True, timeout=DEADLINE)
+
+    def test_orders_in_a_file(self):
+        self.produce([("a", 1)] * 3)
+        orders = self.folder / "orders"
+        self.start_sidecar("--orders", orders)
+        wait_until(lambda: self.ask("/v1/tasks")["lag"] == {"records": 0, "seconds": 0} and self.ask("/v1/tasks")["ready"], self.log)
+        orders.write_text('{"drain":true}')
+        wait_until(lambda: self.ask("/v1/tasks")["drain"] == "Drained", self.log)
+        self.assertEqual(self.ask("/v1/tasks")["summary"], {"total": 3, "active": 0, "restoring": 0, "standby": 0, "stopped": 0})
+        orders.write_text('{"drain":"no"}')
+        wait_until(lambda: [c["reason"] for c in self.ask("/v1/tasks")["conditions"]] == ["OrdersUnreadable"], self.log)
+        self.assertEqual(self.ask("/v1/tasks")["drain"], "Drained")
+        orders.unlink()
+        wait_until(lambda: self.ask("/v1/tasks")["summary"]["active"] == 3, self.log)
+        self.assertEqual(self.ask("/v1/stores/counts/keys/a")["value"], 3)
+        self.assertIsNone(self.ask("/v1/tasks")["orders"])
+        self.stop(signal.SIGTERM)
+
+    def test_the_hook_drains_and_the_worker_is_let_go(self):
+        self.produce([("a", 1)] * 3)
+        self.assertEqual(self.drain_hook().returncode, 1)
+        worker = self.start_sidecar()
+        wait_until(lambda: self.ask("/v1/tasks")["summary"]["active"] == 3 and self.ask("/v1/tasks")["lag"]["records"] == 0, self.log)
+        worker.terminate()  # as the kubelet, beside the hook
+        done = self.drain_hook()
+        self.assertEqual(done.returncode, 0, done.stderr + self.log())
+        worker.wait(DEADLINE)
+        self.wait_log("drained: waiting for the signal to end")
+        self.assertIsNone(self.process.poll())
+        self.stop(signal.SIGTERM)
+        self.assertEqual(self.counts(), {"a": 3})
+
+    def test_serves_a_worker_and_drains(self):
+        self.produce([("a", 1)] * 3)
+        self.start_sidecar()
         self.on_data("run", "-f", self.manifest, "--", "true", code=1)
         self.assertIn(f"millstream-sidecar (pid {self.process.pid})", self.err)
         self.wait_log("worker connected")

@@ -21,7 +21,8 @@ MAY_INCLUDE = {
     "sidecar/engine": COMMON + SIDECAR_PARTS,
     "sidecar/server": COMMON + SIDECAR_PARTS + ["sidecar/engine"],
     "sidecar/host": COMMON + BACKENDS + SIDECAR,
-    "sidecar": COMMON + BACKENDS + SIDECAR,
+    "sidecar/pod": COMMON + BACKENDS + SIDECAR,
+    "sidecar": COMMON + BACKENDS + SIDECAR + ["sidecar/pod"],
     "cli": COMMON + BACKENDS + SIDECAR,
     "operator/kube": COMMON,
     "operator/model": COMMON,
@@ -35,7 +36,7 @@ MAY_INCLUDE = {
 
 # First part of a third-party include -> folders that own the library. Everybody may use Abseil, the standard library and the
 # operating system. A library's headers appear in its owners only, and no header seen from outside the owner leads to them.
-SIDECAR_AND_CLI = ["sidecar/server", "sidecar/host", "sidecar", "cli"]
+SIDECAR_AND_CLI = ["sidecar/server", "sidecar/host", "sidecar/pod", "sidecar", "cli"]
 OWNERS = {
     "rocksdb": ["common/log/embedded", "sidecar/store", "sidecar/host"],
     "cpprest": ["common/http"],

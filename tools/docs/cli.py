@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/reference/cli.md from the program's own help: cli.py [--check]. Needs `millstream` on the PATH (./dev shell has it)."""
+"""Writes docs/reference/{cli,sidecar}.md from the programs' own help: cli.py [--check]. Needs the programs on the PATH (./dev shell has them)."""
 import re
 import subprocess
 import sys
@@ -23,8 +23,20 @@ HEAD = """# The command line
 """
 
 
-def help_of(words):
-    result = subprocess.run(["millstream", *words, "--help"], stdout=subprocess.PIPE, check=True, text=True)
+SIDECAR = """# millstream-sidecar
+
+<!-- Written by tools/docs/cli.py from the program's help; do not edit. -->
+
+The program beside the worker in a pod; on a machine `millstream run` is the easier way to the same. Why it is as it is: [the sidecar in a pod](../design/0007-sidecar-in-a-pod.md).
+
+"""
+
+# Page, program, how people write it, head.
+PAGES = [("cli.md", "millstream", "millstream", HEAD), ("sidecar.md", "millstream-sidecar", "millstream-sidecar", SIDECAR)]
+
+
+def help_of(program, words):
+    result = subprocess.run([program, *words, "--help"], stdout=subprocess.PIPE, check=True, text=True)
     return result.stdout.strip()
 
 
@@ -41,17 +53,20 @@ def subcommands(text):
     return names
 
 
-def sections(words):
-    text = help_of(words)
-    title = " ".join(["millstream", *words])
+def sections(program, shown, words):
+    text = help_of(program, words)
+    title = " ".join([shown, *words])
     yield f"## {title}\n\n```text\n{text}\n```\n"
     for name in subcommands(text):
-        yield from sections([*words, name])
+        yield from sections(program, shown, [*words, name])
 
 
 def main():
-    text = HEAD + "\n".join(sections([]))
-    return finish("cli.md", text, "./dev shell  and  python tools/docs/cli.py", f"{len(text.splitlines())} lines")
+    code = 0
+    for page, program, shown, head in PAGES:
+        text = head + "\n".join(sections(program, shown, []))
+        code = finish(page, text, "./dev shell  and  python tools/docs/cli.py", f"{len(text.splitlines())} lines") or code
+    return code
 
 
 if __name__ == "__main__":

@@ -249,6 +249,9 @@ void FakeCoordinator::Heartbeat(const wire::HeartbeatRequest& request, const Rep
 void FakeCoordinator::Leave(const wire::LeaveGroupRequest& request, const Reply& reply) {
   wire::LeaveGroupResponse response;
   for (wire::LeavingMember member : request.members) {
+    // By its name alone, as Kafka's own tool removes one.
+    if (member.member_id.empty() && static_ids_.count(member.instance_id) > 0)
+      member.member_id = static_ids_.at(member.instance_id);
     member.error = Check(member.member_id, member.instance_id);
     if (member.error == wire::ErrorCode::kNone) Remove(member.member_id);
     response.members.push_back(member);
