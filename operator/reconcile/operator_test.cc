@@ -584,6 +584,26 @@ TEST_F(OperatorTest, TroubleOfTheApiServerIsNotTheProcessors) {
   EXPECT_THAT(Ready(), StartsWith("True Processing"));
 }
 
+TEST_F(OperatorTest, AutoscalingGoesOnWhereItStood) {
+  MakeRunning("  autoscale: {minReplicas: 1, maxReplicas: 4, targetLag: 20s}\n");
+  EXPECT_EQ(cluster_.Status("totals").at("autoscale").at("desiredReplicas"), 1);
+  EXPECT_NE(cluster_.Status("totals").at("autoscale").at("reason"), "");
+  // As if it had scaled out.
+  cluster_.Edit(kube::kStreamProcessors, "totals",
+                [](Json* object) { (*object)["status"]["autoscale"]["desiredReplicas"] = 3; });
+  cluster_.Edit(kube::kStreamProcessors, "totals",
+                [](Json* object) { (*object)["spec"]["inputs"][0]["topic"] = "a b"; });
+  cluster_.Pass(absl::Seconds(1));
+  EXPECT_THAT(Ready(), StartsWith("False InvalidSpec"));
+  EXPECT_EQ(cluster_.Status("totals").at("autoscale").at("desiredReplicas"), 3);
+  cluster_.Edit(kube::kStreamProcessors, "totals",
+                [](Json* object) { (*object)["spec"]["inputs"][0]["topic"] = "payments"; });
+  cluster_.Pass(absl::Seconds(1));
+  EXPECT_EQ(cluster_.Read(kube::kStatefulSets, "totals").at("spec").at("replicas"), 3);
+  // spec.replicas is only where it starts.
+  EXPECT_EQ(cluster_.Read(kube::kStreamProcessors, "totals").at("spec").value("replicas", 1), 1);
+}
+
 TEST_F(OperatorTest, WhoDoesNotLeadWritesNothing) {
   cluster_.the_operator->Follow();
   cluster_.Apply("totals");

@@ -109,6 +109,10 @@ void ProcessorPass::ReadManifest() {
   absl::StatusOr<model::Processor> made = model::MakeProcessor(*read->manifest, memory_->uid, restarted);
   if (!made.ok()) return refuse(made.status());
   input_.model = *std::move(made);
+  if (model::AutoscaleBoundsOf(*input_.model)) {
+    input_.model->replicas = static_cast<int>(
+        kube::IntAt(input_.processor, {"status", "autoscale", "desiredReplicas"}, input_.model->replicas));
+  }
   if (std::optional<Problem> conflict = index->ConflictOf(key_)) input_.problem = *std::move(conflict);
 }
 
@@ -167,7 +171,7 @@ void ProcessorPass::Autoscale() {
   const Json* before = kube::Find(input_.processor, {"status", "autoscale"});
   const Json none = Json::object();
   const Json& was = before == nullptr ? none : *before;
-  const int current = static_cast<int>(kube::IntAt(was, {"desiredReplicas"}, input_.model->replicas));
+  const int current = input_.model->replicas;
   const absl::Time last = TimeFrom(kube::TextAt(was, {"lastScaleTime"}), absl::InfinitePast());
   const model::AutoscaleDecision decision =
       model::Autoscale(*bounds, current, last, model::SampleOf(totals, ready, steady, input_.now), &memory_->autoscale);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/strings.h"
 #include "operator/kube/event_recorder.h"
+#include "operator/model/autoscale.h"
 
 namespace millstream::reconcile {
 namespace {
@@ -294,7 +295,12 @@ Json StatusOf(const StatusInput& input) {
       if (const Json* old = kube::Find(view.before(), {field})) status[field] = *old;
     }
   }
-  if (!input.autoscale.is_null()) status["autoscale"] = input.autoscale;
+  if (!input.autoscale.is_null()) {
+    status["autoscale"] = input.autoscale;
+  } else if (!input.model || model::AutoscaleBoundsOf(*input.model)) {
+    // Nothing was decided in this pass: where it stands is where it goes on.
+    if (const Json* old = kube::Find(view.before(), {"autoscale"})) status["autoscale"] = *old;
+  }
   AddNumbers(view, &status);
   AddFirstError(view, generation, &status);
   return status;
