@@ -428,15 +428,15 @@ void WorkloadWorld::Evict(int ordinal, const Step& step) {
   if (pod.terminating) return;
   if (pod.ready) {
     const int replicas = set_ ? static_cast<int>(IntAt(set_->spec, {"replicas"})) : 0;
-    for (const int other : down_by_us_) {
-      if (other != ordinal && other < replicas)
-        Fail(StrCat("evicts pod ", ordinal, " while pod ", other, " is down by our hand"));
-    }
     const auto healthy = std::count_if(pods_.begin(), pods_.end(),
                                        [](const auto& item) { return item.second.ready && !item.second.terminating; });
     if (healthy - 1 < replicas - 1) {
       ++counts_.refused_evictions;
       return Log(StrCat("429: ", step.note));
+    }
+    for (const int other : down_by_us_) {
+      if (other != ordinal && other < replicas)
+        Fail(StrCat("evicts pod ", ordinal, " while pod ", other, " is down by our hand"));
     }
     down_by_us_.insert(ordinal);
   }
