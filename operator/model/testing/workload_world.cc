@@ -432,6 +432,7 @@ void WorkloadWorld::Evict(int ordinal, const Step& step) {
                                        [](const auto& item) { return item.second.ready && !item.second.terminating; });
     if (healthy - 1 < replicas - 1) {
       ++counts_.refused_evictions;
+      if (looked_ == now_) Fail(StrCat("evicts pod ", ordinal, " though it can see that the budget does not allow it"));
       return Log(StrCat("429: ", step.note));
     }
     for (const int other : down_by_us_) {
