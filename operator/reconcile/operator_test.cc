@@ -67,9 +67,9 @@ class OperatorTest : public ::testing::Test {
   // No second of the next two minutes sees a write.
   void ExpectQuiet() {
     cluster_.Pass(absl::Seconds(35));
-    const int before = cluster_.Writes();
+    const int before = cluster_.write_calls;
     cluster_.Pass(absl::Minutes(2));
-    EXPECT_EQ(cluster_.Writes(), before);
+    EXPECT_EQ(cluster_.write_calls, before);
   }
 
   SmallCluster cluster_;
@@ -147,10 +147,10 @@ TEST_F(OperatorTest, ASteadyProcessorCostsNoWrites) {
   MakeRunning();
   ExpectQuiet();
   // Nor does another operator that finds everything as it should be.
-  const int before = cluster_.Writes();
+  const int before = cluster_.write_calls;
   cluster_.RestartOperator();
   cluster_.Pass(absl::Minutes(1));
-  EXPECT_EQ(cluster_.Writes(), before);
+  EXPECT_EQ(cluster_.write_calls, before);
 }
 
 TEST_F(OperatorTest, NumbersAreWrittenSeldomAndOnlyWhenTheyMove) {

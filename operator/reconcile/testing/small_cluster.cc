@@ -93,7 +93,11 @@ SmallCluster::SmallCluster(OperatorOptions options) { RestartOperator(std::move(
 void SmallCluster::RestartOperator(OperatorOptions options) {
   the_operator.reset();
   kube::ClientOptions client_options;
-  client_options.on_call = ApiCallCounter(metrics.get());
+  client_options.on_call = [this, count = ApiCallCounter(metrics.get())](std::string_view verb,
+                                                                         const kube::Resource& resource, int code) {
+    count(verb, resource, code);
+    if (verb != "get" && verb != "list" && verb != "watch") ++write_calls;
+  };
   auto connection = server.Connect([this](const kube::HttpCall& call) { return faults ? faults(call) : std::nullopt; });
   client =
       std::make_unique<kube::Client>(std::make_unique<Admission>(std::move(connection), &terminating), client_options);

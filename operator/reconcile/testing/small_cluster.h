@@ -65,8 +65,10 @@ class SmallCluster {
   void Settle();
   // The same in pieces of time, so that what waits for its time has it.
   void Pass(absl::Duration time);
-  // All writes of everybody so far.
+  // All writes of everybody so far that changed something.
   int Writes() const;
+  // What the operator has asked to be written so far, changes or not.
+  int write_calls = 0;
 
   // Of the processor's status.
   Json Status(const std::string& name) const;
