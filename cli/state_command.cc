@@ -7,6 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "cli/access/http_state.h"
 #include "cli/commands.h"
+#include "cli/state_source.h"
 #include "cli/text_format.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
@@ -20,6 +21,7 @@ struct StateOptions {
   std::optional<std::string> from, to, prefix;
   std::string key_format = "utf8", value_format = "auto";
   std::string url;
+  StateSource source;
 };
 
 std::string RowJson(const StateRow& row, ByteFormat key_format, ByteFormat value_format) {
@@ -57,6 +59,10 @@ class Source {
  public:
   static absl::StatusOr<Source> Open(const Context& context, const StateOptions& options) {
     Source source;
+    if (options.source.open) {
+      MS_ASSIGN_OR_RETURN(source.http_, options.source.open());
+      return source;
+    }
     if (!options.url.empty()) {
       source.http_ = NewHttpState(options.url);
       return source;
@@ -140,22 +146,31 @@ int Scan(const Context& context, StateOptions options) {
 
 }  // namespace
 
-void RegisterState(CLI::App* app, Context* context) {
-  CLI::App* group = app->add_subcommand("state", "Look into the stores of a processor, running or not");
+void RegisterState(CLI::App* app, Context* context) { RegisterState(app, context, StateSource()); }
+
+void RegisterState(CLI::App* app, Context* context, const StateSource& source) {
+  const bool elsewhere = source.open != nullptr;
+  CLI::App* group = app->add_subcommand("state", elsewhere ? "Look into the stores of a processor"
+                                                           : "Look into the stores of a processor, running or not");
   group->require_subcommand(1);
-  group->footer(
-      "Examples:\n  millstream state get totals alice\n  millstream state scan totals --prefix a --limit 20 -o json\n"
-      "  millstream state get totals 42 --key-format int64\n"
-      "  millstream state get totals alice -f processor.yaml --kafka localhost:9092");
+  if (!elsewhere) {
+    group->footer(
+        "Examples:\n  millstream state get totals alice\n  millstream state scan totals --prefix a --limit 20 -o json\n"
+        "  millstream state get totals 42 --key-format int64\n"
+        "  millstream state get totals alice -f processor.yaml --kafka localhost:9092");
+  }
 
   auto options = std::make_shared<StateOptions>();
+  options->source = source;
   CLI::App* get = group->add_subcommand(
       "get", "The committed value of one key; of a store with windows or sessions all of the key");
+  if (source.add_options) source.add_options(get);
   get->add_option("store", options->query.store, "Store")->required();
   get->add_option("key", options->key, "Key, see --key-format")->required();
   get->callback([=] { context->selected = [=] { return Get(*context, *options); }; });
 
   CLI::App* scan = group->add_subcommand("scan", "Keys and values, task by task, in the order of the key's bytes");
+  if (source.add_options) source.add_options(scan);
   scan->add_option("store", options->query.store, "Store")->required();
   scan->add_option("--from", options->from, "First key")->type_name("KEY");
   scan->add_option("--to", options->to, "End before this key")->type_name("KEY");
@@ -164,7 +179,7 @@ void RegisterState(CLI::App* app, Context* context) {
       ->excludes("--from")
       ->excludes("--to");
   scan->add_flag("--reverse", options->query.reverse, "From the last key down");
-  scan->add_option("-n,--limit", options->query.limit, "At most so many")
+  scan->add_option(elsewhere ? "--limit" : "-n,--limit", options->query.limit, "At most so many")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   scan->callback([=] { context->selected = [=] { return Scan(*context, *options); }; });
@@ -178,11 +193,13 @@ void RegisterState(CLI::App* app, Context* context) {
         ->check(CLI::IsMember({"auto", "utf8", "json", "hex", "base64", "int64"}))
         ->capture_default_str()
         ->type_name(kByteFormatWords);
-    command
-        ->add_option("--url", options->url,
-                     "Ask a running sidecar over HTTP, as http://HOST:PORT; it answers for the tasks it has")
-        ->type_name("URL");
-    context->AddLogOptions(command, Context::ManifestFlag::kShort);
+    if (!elsewhere) {
+      command
+          ->add_option("--url", options->url,
+                       "Ask a running sidecar over HTTP, as http://HOST:PORT; it answers for the tasks it has")
+          ->type_name("URL");
+      context->AddLogOptions(command, Context::ManifestFlag::kShort);
+    }
     context->AddOutputOption(command);
   }
 }

@@ -47,9 +47,7 @@ absl::Status ErrorOf(const http::Response& response) {
 
 class HttpState : public ProcessorBackend {
  public:
-  explicit HttpState(std::string url) : url_(std::move(url)) {
-    while (url_.ends_with('/')) url_.pop_back();
-  }
+  HttpState(SidecarQuestion ask, std::string name) : ask_(std::move(ask)), name_(std::move(name)) {}
 
   absl::StatusOr<std::vector<StateRow>> GetState(const StateQuery& query) override {
     MS_ASSIGN_OR_RETURN(const Json answer, Ask(StrCat("/v1/stores/", http::PercentEncode(query.store), "/keys/",
@@ -104,11 +102,11 @@ class HttpState : public ProcessorBackend {
   static absl::Status NotOverHttp() { return absl::UnimplementedError("only state is read over HTTP"); }
 
   absl::StatusOr<Json> Ask(const std::string& path) const {
-    MS_ASSIGN_OR_RETURN(const http::Response response, http::Get(url_ + path, kDeadline));
-    if (response.status != 200) return Annotate(ErrorOf(response), url_);
-    Json parsed = Json::parse(response.body, nullptr, false);
+    const absl::StatusOr<std::string> answer = ask_(path);
+    if (!answer.ok()) return Annotate(answer.status(), name_);
+    Json parsed = Json::parse(*answer, nullptr, false);
     if (parsed.is_object()) return parsed;
-    return absl::InternalError(StrCat(url_, " does not answer as a sidecar does; is it one?"));
+    return absl::InternalError(StrCat(name_, " does not answer as a sidecar does; is it one?"));
   }
 
   template <typename T, typename F>
@@ -116,15 +114,28 @@ class HttpState : public ProcessorBackend {
     try {
       return convert();
     } catch (const std::exception& error) {
-      return absl::InternalError(StrCat(url_, " does not answer as a sidecar does: ", error.what()));
+      return absl::InternalError(StrCat(name_, " does not answer as a sidecar does: ", error.what()));
     }
   }
 
-  std::string url_;
+  const SidecarQuestion ask_;
+  const std::string name_;
 };
 
 }  // namespace
 
-std::unique_ptr<ProcessorBackend> NewHttpState(std::string url) { return std::make_unique<HttpState>(std::move(url)); }
+std::unique_ptr<ProcessorBackend> NewHttpState(std::string url) {
+  while (url.ends_with('/')) url.pop_back();
+  SidecarQuestion ask = [url](const std::string& path) -> absl::StatusOr<std::string> {
+    MS_ASSIGN_OR_RETURN(http::Response response, http::Get(url + path, kDeadline));
+    if (response.status != 200) return ErrorOf(response);
+    return std::move(response.body);
+  };
+  return NewHttpState(std::move(ask), url);
+}
+
+std::unique_ptr<ProcessorBackend> NewHttpState(SidecarQuestion ask, std::string name) {
+  return std::make_unique<HttpState>(std::move(ask), std::move(name));
+}
 
 }  // namespace millstream::cli

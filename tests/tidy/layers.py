@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "sidecar/host": COMMON + BACKENDS + SIDECAR,
     "sidecar/pod": COMMON + BACKENDS + SIDECAR,
     "sidecar": COMMON + BACKENDS + SIDECAR + ["sidecar/pod"],
-    "cli": COMMON + BACKENDS + SIDECAR,
+    "cli": COMMON + BACKENDS + SIDECAR + ["operator/kube"],  # kubectl millstream
     "operator/kube": COMMON,
     "operator/model": COMMON,
     "operator/runtime": COMMON + ["operator/kube"],

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/reference/{cli,sidecar}.md from the programs' own help: cli.py [--check]. Needs the programs on the PATH (./dev shell has them)."""
+"""Writes docs/reference/{cli,sidecar,kubectl}.md from the programs' own help: cli.py [--check]. Needs the programs on the PATH (./dev shell has them)."""
 import re
 import subprocess
 import sys
@@ -31,8 +31,26 @@ The program beside the worker in a pod; on a machine `millstream run` is the eas
 
 """
 
+KUBECTL = """# kubectl millstream
+
+<!-- Written by tools/docs/cli.py from the program's help; do not edit. -->
+
+kubectl's plugin for the processors of a cluster: the program `millstream` under the name `kubectl-millstream`, on the PATH. [Why](../design/0007-sidecar-in-a-pod.md).
+
+| command | rights it needs, in the processor's namespace |
+|---|---|
+| `status`, `tasks`, `lag`, `state` | `get`, `list` on `streamprocessors.millstream.dev`; `list` on `pods`; `get` on `pods/proxy` |
+| `pause`, `resume`, `restart` | `get`, `patch` on `streamprocessors.millstream.dev` |
+| `reset`, `dead-letters` | `get` on `streamprocessors.millstream.dev` and `statefulsets.apps`; `create`, `delete` on `jobs.batch`; `list` on `pods`; `get` on `pods/log` |
+| `report` | what `status` needs; `get` on `statefulsets.apps`; `list` on `jobs.batch`, `persistentvolumeclaims`, `events.events.k8s.io`; `get` on `pods/log`. What may not be read is named in it |
+
+`pods/proxy` lets a person read whatever the ports of pods answer: the state of processors, too. No command needs a right on Secrets: Jobs mount those of the processor.
+
+"""
+
 # Page, program, how people write it, head.
-PAGES = [("cli.md", "millstream", "millstream", HEAD), ("sidecar.md", "millstream-sidecar", "millstream-sidecar", SIDECAR)]
+PAGES = [("cli.md", "millstream", "millstream", HEAD), ("sidecar.md", "millstream-sidecar", "millstream-sidecar", SIDECAR),
+         ("kubectl.md", "kubectl-millstream", "kubectl millstream", KUBECTL)]
 
 
 def help_of(program, words):
