@@ -20,8 +20,8 @@ FIRST_BACKOFF, MOST_BACKOFF = 0.5, 10.0  # seconds between restarts; a real kube
 class Probe:
     """Runs one probe when it is due; `good` and `bad` count results in a row."""
 
-    def __init__(self, container, spec):
-        self.container, self.spec = container, spec
+    def __init__(self, container, kind, spec):
+        self.container, self.kind, self.spec = container, kind, spec
         self.good = self.bad = 0
         self.due = time.monotonic() + spec.get("initialDelaySeconds", 0)
 
@@ -30,12 +30,14 @@ class Probe:
         if time.monotonic() < self.due:
             return None
         passed = self._ask()
-        self.due = time.monotonic() + self.spec.get("periodSeconds", 10) * self.container.pod.kubelet.hurry
+        hurry = 1.0 if self.kind == "liveness" else self.container.pod.kubelet.hurry
+        self.due = time.monotonic() + self.spec.get("periodSeconds", 10) * hurry
         self.good, self.bad = (self.good + 1, 0) if passed else (0, self.bad + 1)
         return passed
 
     def _ask(self):
-        timeout = max(self.spec.get("timeoutSeconds", 1), 5)
+        # A busy machine is no reason to kill what is tested.
+        timeout = 60 if self.kind == "liveness" else max(self.spec.get("timeoutSeconds", 1), 5)
         if "exec" in self.spec:
             return self.container.execute(self.spec["exec"]["command"], timeout) == 0
         about = self.spec.get("httpGet") or self.spec["tcpSocket"]
@@ -154,6 +156,7 @@ class Container:
             self.waiting = ("ErrImagePull" if self.restarts == 0 and self.waiting[0] != "ErrImagePull" else "ImagePullBackOff",
                             f'failed to pull and unpack image "{self.spec["image"]}": not found')
             return False
+        self.folder.mkdir(parents=True, exist_ok=True)
         try:
             variables = self.variables()
             command = self.command(variables)
@@ -161,7 +164,6 @@ class Container:
         except volumes.NotYet as error:
             self.waiting = (error.reason, str(error))
             return False
-        self.folder.mkdir(parents=True, exist_ok=True)
         self.termination.write_bytes(b"")
         program = shutil.which(command[0], path=environment["PATH"])
         if program is None:
@@ -174,7 +176,7 @@ class Container:
         self.waiting, self.ended = None, None
         self.started_at = time.time()
         probes = {name: self.spec.get(f"{name}Probe") for name in ("startup", "readiness", "liveness")}
-        self.probes = {name: Probe(self, spec) for name, spec in probes.items() if spec}
+        self.probes = {name: Probe(self, name, spec) for name, spec in probes.items() if spec}
         self.started, self.ready = "startup" not in self.probes, False
         return True
 
@@ -258,13 +260,13 @@ class Container:
         return {"name": self.name, "image": self.spec["image"], "imageID": "", "restartCount": self.restarts, "started": self.started,
                 "ready": self.ready or (self.kind == "init" and self.done), "state": state, "lastState": {"terminated": last} if last else {}}
 
-    def pretend(self, ended=None):
-        """It runs and is ready, or ended well with these last words."""
+    def pretend(self, ended=None, code=0):
+        """It runs and is ready, or ended with these last words."""
         self.waiting, self.started_at = None, self.started_at or time.time()
         self.pretended = self.started = self.ready = ended is None
         if ended is not None:
             now = stamp(time.time())
-            self.ended = self.ended or {"exitCode": 0, "reason": "Completed", "message": ended, "startedAt": stamp(self.started_at), "finishedAt": now}
+            self.ended = self.ended or {"exitCode": code, "reason": "Error" if code else "Completed", "message": ended, "startedAt": stamp(self.started_at), "finishedAt": now}
 
     @property
     def done(self):

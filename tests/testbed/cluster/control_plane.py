@@ -179,8 +179,9 @@ class ControlPlane:
         except (OSError, urllib.error.URLError):
             return False
 
-    def wait(self, condition, what, deadline=DEADLINE):
+    def wait(self, condition, what, deadline=None):
         """Until condition() is true; an error of the API counts as not yet."""
+        deadline = deadline or DEADLINE
         end = time.monotonic() + deadline
         while True:
             with contextlib.suppress(OSError, ApiError):
@@ -259,7 +260,8 @@ class ControlPlane:
         self.kubectl("wait", "--for=condition=Established", f"crd/{name}", f"--timeout={DEADLINE:.0f}s")
 
     def requests(self, user=None):
-        """What the audit log has: [{user, verb, resource, subresource, namespace, name, code}]. `user`: only the ones whose user name ends so."""
+        """What the audit log has: [{user, verb, resource, subresource, namespace, name, code, allowed, path}]; allowed: by access rules, admission may still
+        refuse. `user`: only the ones whose user name ends so."""
         found = []
         for line in (self.folder / "audit.log").read_text(encoding="utf-8").splitlines():
             event = json.loads(line)
@@ -267,5 +269,5 @@ class ControlPlane:
             if user is None or event["user"]["username"].endswith(user):
                 found.append({"user": event["user"]["username"], "verb": event["verb"], "resource": about.get("resource", ""), "subresource": about.get("subresource", ""),
                               "namespace": about.get("namespace", ""), "name": about.get("name", ""), "code": event.get("responseStatus", {}).get("code", 0),
-                              "path": event["requestURI"]})
+                              "allowed": event.get("annotations", {}).get("authorization.k8s.io/decision") != "forbid", "path": event["requestURI"]})
         return found

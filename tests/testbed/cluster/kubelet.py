@@ -1,5 +1,6 @@
 """A node that is none: plays scheduler, kubelet and volume provisioner for a ControlPlane. Pods become processes on this machine, each pod with an
-address of its own in 127.0.0.0/8, their volumes folders; or, with pretend=verdict, nothing at all that says it is ready (Pod.pretend).
+address of its own in 127.0.0.0/8, their volumes folders; or, with pretence=Pretence(), those of unknown images are nothing at all and say that they
+are ready.
 
     with Kubelet(cluster, images={"worker:1": program("python3", "worker.py")}) as node:
         node.pods["shop/totals-0"].mains[0].kill()
@@ -9,9 +10,13 @@ An image is what container.program() makes of it; an unknown one cannot be pulle
 
 import contextlib
 import http.client
-import itertools
+import pathlib
 import queue
+import random
 import shutil
+import socket
+import ssl
+import tempfile
 import threading
 import time
 
@@ -20,24 +25,36 @@ from brokers import Watchdog
 from container import stamp
 from pod import Pod
 
+UNREACHABLE = (ConnectionError, TimeoutError, ssl.SSLError, http.client.HTTPException)
 STEP = 0.1  # seconds between looks at what runs
 STEPPERS = 4  # threads: a step may wait for a probe
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "fake", "labels": {"kubernetes.io/hostname": "fake", "kubernetes.io/os": "linux"}}}
-ADDRESSES = itertools.count(2)
+PORTS = (7979, 8080)  # that pods of ours listen on
+RANDOM = random.SystemRandom()
+
+
+def free_address():
+    """An address of this machine on which nobody has the ports of our pods: other test runs choose, too."""
+    while True:
+        address = f"127.{RANDOM.randrange(16, 250)}.{RANDOM.randrange(256)}.{RANDOM.randrange(1, 255)}"
+        with contextlib.suppress(OSError), contextlib.ExitStack() as probes:
+            for port in PORTS:
+                probes.enter_context(socket.socket()).bind((address, port))
+            return address
 
 
 class Kubelet:
     """hurry: probes run that much more often than their specification says."""
 
-    def __init__(self, cluster, images=None, *, pretend=None, environment=None, hurry=0.2):
+    def __init__(self, cluster, images=None, *, pretence=None, environment=None, hurry=0.2):
         self.cluster, self.api, self.images = cluster, cluster.admin, dict(images or {})
-        self.pretend, self.environment, self.hurry = pretend, dict(environment or {}), hurry
-        self.folder = cluster.folder / f"node-{id(self):x}"
+        self.pretence, self.environment, self.hurry = pretence, dict(environment or {}), hurry
+        self.folder = None  # short, as sockets in it have paths of at most 107 bytes
         self.pods = {}  # "namespace/name" -> Pod; tests may read
         self.told = {}  # uid -> the last status told
         self.events_told = set()
         self.sources = {}  # (kind, namespace, name) -> ConfigMap or Secret
-        self.due = queue.Queue()
+        self.due, self.waiting = queue.Queue(), set()  # what is in the queue
         self.ended = threading.Event()
         self.paused = threading.Event()
         self.lock = threading.RLock()
@@ -47,7 +64,7 @@ class Kubelet:
     # ---------------------------------------------------------------- life
 
     def start(self):
-        self.folder.mkdir(parents=True)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ms-node.", dir="/tmp"))
         self.watchdog = Watchdog(self.folder)
         with contextlib.suppress(ApiError):
             self.api.create(NODE)
@@ -80,6 +97,8 @@ class Kubelet:
                 thread.join()
         for pod in list(self.pods.values()):
             pod.forget()
+        if self.pretence:
+            self.pretence.close()
         self.watchdog.close()
         shutil.rmtree(self.folder, ignore_errors=True)
         if self.failures:
@@ -111,7 +130,7 @@ class Kubelet:
                         key = (thing["metadata"]["namespace"], thing["metadata"]["name"])
                         known = {**known, key: thing} if event != "DELETED" else {each: one for each, one in known.items() if each != key}
                         handle(event, thing)
-            except (OSError, ValueError, ApiError, http.client.HTTPException):
+            except (*UNREACHABLE, ValueError, ApiError):
                 self.ended.wait(0.2)
 
     def _pod_event(self, event, thing):
@@ -121,18 +140,17 @@ class Kubelet:
             if pod and (event == "DELETED" or pod.uid != thing["metadata"]["uid"]):
                 del self.pods[key]
                 pod.gone = True
-                self.due.put(("forget", pod))
+                self._enqueue("forget", pod)
                 pod = None
             if event == "DELETED" or (pod is None and thing.get("status", {}).get("phase") in ("Succeeded", "Failed")):
                 return
             if pod is None:
-                number = next(ADDRESSES)
-                pod = self.pods[key] = Pod(self, thing, f"127.{40 + (number >> 16) % 200}.{number >> 8 & 255}.{number & 255}")
+                pod = self.pods[key] = Pod(self, thing, free_address())
             pod.thing = thing
         if not thing["spec"].get("nodeName"):
-            self.due.put(("bind", pod))
+            self._enqueue("bind", pod)
         else:
-            self.due.put(("refresh", pod))
+            self._enqueue("refresh", pod)
 
     def _source_event(self, event, thing):
         key = (thing["kind"], thing["metadata"]["namespace"], thing["metadata"]["name"])
@@ -143,7 +161,7 @@ class Kubelet:
                 self.sources[key] = thing
             about = [pod for pod in self.pods.values() if pod.namespace == key[1]]
         for pod in about:
-            self.due.put(("refresh", pod))
+            self._enqueue("refresh", pod)
 
     def _claim_event(self, event, claim):
         """Every claim gets a volume of the size it asks for, also later."""
@@ -171,7 +189,7 @@ class Kubelet:
             return self.sources.get((kind, namespace, name))
 
     def claim_folder(self, namespace, name):
-        return self.folder / "claims" / namespace / name
+        return self.folder / "c" / namespace / name
 
     def claim_bound(self, namespace, name):
         claim = self.api.get("PersistentVolumeClaim", namespace, name)
@@ -196,11 +214,19 @@ class Kubelet:
         while not self.ended.wait(STEP):
             if not self.paused.is_set():
                 with self.lock:
-                    pods = [pod for pod in self.pods.values() if pod.thing["spec"].get("nodeName")]
-                if not self.pretend:
-                    for pod in pods:
-                        if not pod.lock.locked():
-                            self.due.put(("step", pod))
+                    pods = list(self.pods.values())
+                for pod in pods:
+                    if not pod.thing["spec"].get("nodeName"):
+                        self._enqueue("bind", pod)
+                    elif not pod.pretends or not pod.mounted or pod.untold or pod.thing["metadata"].get("deletionTimestamp"):
+                        self._enqueue("step", pod)
+
+    def _enqueue(self, verb, pod):
+        """Each thing to do waits once only."""
+        with self.lock:
+            if (verb, pod) not in self.waiting:
+                self.waiting.add((verb, pod))
+                self.due.put((verb, pod))
 
     def _step_loop(self):
         while True:
@@ -208,12 +234,16 @@ class Kubelet:
             if task is None:
                 return
             verb, pod = task
+            with self.lock:
+                self.waiting.discard(task)
             try:
                 self._do(verb, pod)
-            except (OSError, http.client.HTTPException):
-                pass  # the API server is down: the next step tells it
+                pod.untold = False
+            except UNREACHABLE:
+                pod.untold = True
             except ApiError as error:
-                if error.status not in (404, 409):
+                pod.untold = error.status != 404
+                if error.status not in (404, 409, 429) and error.status < 500:
                     self.failures.append(error)
             except Exception as error:  # a mistake of ours: close() tells it
                 self.failures.append(error)
@@ -231,9 +261,9 @@ class Kubelet:
             if verb == "forget":
                 pod.forget()
                 return
-            if verb == "refresh" and pod.mounted and not self.pretend:
+            if verb == "refresh" and pod.mounted and not pod.pretends:
                 pod.refresh()
-            self._tell(pod, pod.pretend(self.pretend) if self.pretend else pod.step())
+            self._tell(pod, pod.pretend(self.pretence) if pod.pretends else pod.step())
         finally:
             pod.lock.release()
 

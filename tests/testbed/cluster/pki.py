@@ -43,9 +43,9 @@ class Authority:
         return certificate, key
 
 
-def kubeconfig(path, url, ca, *, certificate=None, token=None, namespace="default"):
-    """A kubeconfig file (JSON, which is YAML) for one user: (certificate, key) or a token."""
-    user = {"token": token} if token else {"client-certificate": str(certificate[0]), "client-key": str(certificate[1])}
+def kubeconfig(path, url, ca, *, certificate=None, token=None, token_file=None, namespace="default"):
+    """A kubeconfig file (JSON, which is YAML) for one user: (certificate, key), a token, or a file with one that is read again."""
+    user = {"token": token} if token else {"tokenFile": str(token_file)} if token_file else {"client-certificate": str(certificate[0]), "client-key": str(certificate[1])}
     pathlib.Path(path).write_text(json.dumps({
         "apiVersion": "v1", "kind": "Config", "current-context": "test", "clusters": [{"name": "test", "cluster": {"server": url, "certificate-authority": str(ca)}}],
         "users": [{"name": "test", "user": user}], "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": namespace}}],

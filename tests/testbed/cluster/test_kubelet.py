@@ -1,10 +1,13 @@
 """The node that is none: what the operator's tests rely on is as with a real kubelet."""
 
+import json
 import sys
+import urllib.request
 
 import pytest
 from container import program
 from kubelet import Kubelet
+from pretence import Pretence
 
 # A sidecar that serves /healthz on its pod's address, writes what it is told into "seen", and ends on SIGTERM.
 SIDECAR = """
@@ -152,11 +155,17 @@ def test_claims_are_bound_and_grow(cluster, node):
 
 def test_pretended_pods_are_ready_at_once(cluster):
     cluster.namespace("node-pretend")
-    with Kubelet(cluster, pretend=lambda pod: "verdict of " + pod.spec["containers"][0]["name"]):
+    pretence = Pretence(tasks=3)
+    pretence.verdicts["node-pretend/j"] = {"message": "as it was told"}
+    with Kubelet(cluster, pretence=pretence) as node:
         cluster.admin.create(simple("node-pretend", "p", "true"))
         cluster.admin.create(simple("node-pretend", "j", "true", restartPolicy="Never"))
+        cluster.admin.create(simple("node-pretend", "wrong", "true", container={"image": "nowhere/c:1"}))
         cluster.wait(lambda: is_ready(pod(cluster, "node-pretend", "p")), "the pod")
         cluster.wait(lambda: pod(cluster, "node-pretend", "j")["status"]["phase"] == "Succeeded", "the job")
-        assert pod(cluster, "node-pretend", "j")["status"]["containerStatuses"][0]["state"]["terminated"]["message"] == "verdict of c"
+        assert json.loads(pod(cluster, "node-pretend", "j")["status"]["containerStatuses"][0]["state"]["terminated"]["message"])["message"] == "as it was told"
+        with urllib.request.urlopen(f"http://{node.pods['node-pretend/p'].ip}:7979/v1/tasks", timeout=60) as answer:
+            assert [task["task"] for task in json.load(answer)["tasks"]] == [0, 1, 2]
+        cluster.wait(lambda: pod(cluster, "node-pretend", "wrong")["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "ErrImagePull", "the image")
         cluster.admin.delete("Pod", "node-pretend", "p")
         cluster.wait(lambda: pod(cluster, "node-pretend", "p") is None, "it to be gone")
