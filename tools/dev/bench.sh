@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # ./dev bench [NAME...]: every program $BUILD/bin/*_bench and every script bench/*.py, or the named ones. See bench/README.md.
 # ./dev bench kafka [OPTION...]: on a real broker beside peers; it is not part of the others. See bench/kafka/README.md.
+# ./dev bench operator [--processors N]: on a real API server; neither is it. See bench/operator/README.md.
 set -euo pipefail
 . tools/dev/lib.sh
 . tools/dev/packages.sh
@@ -12,6 +13,15 @@ if [[ ${1:-} == kafka ]]; then
   build_programs millstream counting_worker kafka_load rdkafka_loop
   use_python
   MILLSTREAM_BUILD_DIR=$BUILD exec python bench/kafka/run.py "$@"
+fi
+if [[ ${1:-} == operator ]]; then
+  shift
+  need_packages build test cluster
+  . tools/dev/go.sh
+  use_go 26
+  build_programs millstream-operator
+  use_python
+  MILLSTREAM_BUILD_DIR=$BUILD exec python bench/operator/run.py "$@"
 fi
 
 need_packages build test sdk

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# against a real Kubernetes control plane: the test bed itself, the StreamProcessor resource (tests/testbed/cluster, tests/operator)
+# against a real Kubernetes control plane: the test bed itself, the StreamProcessor resource, the operator installed by its chart (tests/testbed/cluster, tests/operator)
 . "$(dirname "${BASH_SOURCE[0]}")/../part.sh"
 need_packages build test kafka cluster
 . tools/dev/go.sh
@@ -7,4 +7,17 @@ use_go 26
 build_programs
 use_python
 python tests/testbed/cluster/command.py prepare >/dev/null
-run_pytest tests/testbed/cluster tests/operator
+
+# All wait for servers most of the time, so they run beside each other. What one prints is shown when it is done.
+lane() {
+  SCRATCH=$SCRATCH/$1
+  mkdir -p "$SCRATCH"
+  run_pytest "${@:2}" >"$SCRATCH/output" 2>&1 || fail "$1: exit code $?" >>"$SCRATCH/output"
+  cat "$SCRATCH/output"
+}
+resource=(tests/operator/test_crd_golden.py tests/operator/test_crd_shape.py)
+lane testbed tests/testbed/cluster &
+lane resource "${resource[@]}" &
+lane changes tests/operator/test_apply.py tests/operator/test_changes.py &
+lane wrong tests/operator/test_wrong.py tests/operator/test_many.py &
+wait
