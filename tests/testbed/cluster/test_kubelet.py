@@ -166,6 +166,6 @@ def test_pretended_pods_are_ready_at_once(cluster):
         assert json.loads(pod(cluster, "node-pretend", "j")["status"]["containerStatuses"][0]["state"]["terminated"]["message"])["message"] == "as it was told"
         with urllib.request.urlopen(f"http://{node.pods['node-pretend/p'].ip}:7979/v1/tasks", timeout=60) as answer:
             assert [task["task"] for task in json.load(answer)["tasks"]] == [0, 1, 2]
-        cluster.wait(lambda: pod(cluster, "node-pretend", "wrong")["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "ErrImagePull", "the image")
+        cluster.wait(lambda: pod(cluster, "node-pretend", "wrong")["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] in ("ErrImagePull", "ImagePullBackOff"), "the image")
         cluster.admin.delete("Pod", "node-pretend", "p")
         cluster.wait(lambda: pod(cluster, "node-pretend", "p") is None, "it to be gone")
