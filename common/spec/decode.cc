@@ -111,6 +111,7 @@ SessionSpec DecodeSession(const Value& value) {
   session.gap = DurationIn(value, "gap");
   session.grace = DurationIn(value, "grace");
   session.retention = DurationOr(value, "retention", session.gap + session.grace);
+  session.final = Text(value, "emit") == "Final";
   return session;
 }
 TableSpec DecodeTable(const Value& value) { return {Text(value, "name"), Text(value, "topic")}; }
@@ -298,6 +299,7 @@ StreamProcessorSpec DecodeProcessor(const Document& document) {
       EnumIn(spec, "latePolicy", {LatePolicy::kDrop, LatePolicy::kDeadLetter, LatePolicy::kProcess});
   processor.timers = spec.Find("timers") != nullptr;
   for (const Value& visit : ItemsIn(&spec, "visits")) processor.visits.push_back(DecodeVisit(visit, processor));
+  processor.external_store = spec.Find("externalStore") != nullptr;
   processor.merge_by = EnumIn(spec, "mergeBy", {MergeBy::kArrival, MergeBy::kTimestamp});
   processor.desired_state = EnumIn(spec, "desiredState", {DesiredState::kRunning, DesiredState::kPaused});
   processor.replicas = Int(spec, "replicas");

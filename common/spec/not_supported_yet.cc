@@ -17,9 +17,7 @@ struct Row {
 };
 
 const std::vector<Row>& Rows() {
-  static const std::vector<Row>* const rows = new std::vector<Row>{
-      {{"externalStore"}, "", "the external store"},
-  };
+  static const std::vector<Row>* const rows = new std::vector<Row>{};  // none at present
   return *rows;
 }
 

@@ -116,6 +116,24 @@ void CheckAtMostOnce(Document& document) {
       "not supported yet: AtMostOnce with windows, sessions, timers, visits or ttl; use ExactlyOnce or AtLeastOnce");
 }
 
+// What is in the program's database is committed there, before the log: nothing of a transaction may depend on the log
+// alone.
+void CheckExternalStore(Document& document) {
+  const Value* spec = document.spec();
+  const Value* external = spec == nullptr ? nullptr : spec->Find("externalStore");
+  if (external == nullptr) return;
+  const auto refuse = [&](std::string_view what, std::string_view why) {
+    document.findings.Error(Judge::kCode, external->at, Child(document.SpecPath(), "externalStore"),
+                            StrCat("an external store and ", what, " do not go together: ", why));
+  };
+  if (!ItemsIn(spec, "stores").empty())
+    refuse("stores", "keep all of the state in the program's database, or all of it in stores");
+  if (spec->Find("timers") != nullptr) refuse("timers", "they are kept in a store of the sidecar");
+  if (StringIn(spec, "guarantee") == "AtMostOnce")
+    refuse("AtMostOnce", "use ExactlyOnce, or AtLeastOnce where outputs may repeat");
+  if (ItemsIn(spec, "inputs").empty()) refuse("a view", "it handles no records; leave it out");
+}
+
 // What a row's age is told by after a restore is the time of its changelog record.
 void CheckTtlTimes(Document& document) {
   const std::span<const Value> stores = ItemsIn(document.spec(), "stores");
@@ -197,6 +215,7 @@ void CheckCodeRules(Document& document) {
   CheckEnvironment(document);
   CheckWindowCount(document);
   CheckAtMostOnce(document);
+  CheckExternalStore(document);
   CheckPartitions(document);
   CheckTtlTimes(document);
   if (document.findings.HasErrors()) return;

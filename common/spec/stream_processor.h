@@ -85,6 +85,7 @@ struct SessionSpec {
   absl::Duration gap = absl::ZeroDuration();
   absl::Duration grace = absl::ZeroDuration();
   absl::Duration retention = absl::ZeroDuration();  // from the end; resolved: gap + grace
+  bool final = false;                               // emit: Final
 };
 
 struct StoreSpec {
@@ -95,6 +96,8 @@ struct StoreSpec {
   std::optional<absl::Duration> ttl = std::nullopt;   // kKeyValue only
   std::optional<WindowSpec> window = std::nullopt;    // with kWindow, and only then
   std::optional<SessionSpec> session = std::nullopt;  // with kSession, and only then
+  // Its windows or sessions are given to the program once, when they close.
+  bool final() const { return (window && window->final) || (session && session->final); }
   // Not of the manifest: where event time, timers, the ends of windows and the positions of visits are kept. Always the
   // last store.
   bool internal = false;
@@ -247,6 +250,8 @@ struct StreamProcessorSpec {
   LatePolicy late_policy = LatePolicy::kDrop;
   bool timers = false;            // the program may set timers
   std::vector<VisitSpec> visits;  // in the manifest's order, which is that of their ids
+  // The state is in a database of the program's: no stores, no timers, and not AtMostOnce.
+  bool external_store = false;
   MergeBy merge_by = MergeBy::kArrival;
   DesiredState desired_state = DesiredState::kRunning;
   int32_t replicas = 1;

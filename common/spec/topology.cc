@@ -123,7 +123,7 @@ std::string KindText(const StoreSpec& store) {
     std::string text = StrCat("sessions with gaps up to ", DurationText(store.session->gap));
     if (store.session->grace > absl::ZeroDuration())
       StrAppend(&text, ", open ", DurationText(store.session->grace), " more");
-    return StrCat(text, ", kept ", DurationText(store.session->retention));
+    return StrCat(text, ", kept ", DurationText(store.session->retention), store.session->final ? ", given once" : "");
   }
   return store.ttl ? StrCat("key-value, forgotten after ", DurationText(*store.ttl)) : "key-value";
 }
@@ -153,6 +153,7 @@ std::string ProcessorText(const StreamProcessorSpec& processor) {
                       store.changelog.enabled ? StrCat("changelog ", store.changelog.topic)
                                               : std::string("a cache: no changelog")));
   }
+  if (processor.external_store) AppendLine(out, "keeps", "its state in the program's own database");
   for (const OutputSpec& output : processor.outputs) {
     if (!output.loop) AppendLine(out, "writes", OutputText(output));
   }
