@@ -40,6 +40,10 @@ void Encode(const Extend& message, std::string* out);
 void Encode(const BeginTransaction& message, std::string* out);
 void Encode(const FinalizeTransaction& message, std::string* out);
 void Encode(const Committed& message, std::string* out);
+void Encode(const Load& message, std::string* out);
+void Encode(const Checkpoint& message, std::string* out);
+void Encode(const Store& message, std::string* out);
+void Encode(const Stored& message, std::string* out);
 void Encode(const Ping& message, std::string* out);
 void Encode(const Pong& message, std::string* out);
 void Encode(const Error& message, std::string* out);
@@ -53,7 +57,7 @@ std::string EncodeFrame(const Message& message) {
 }
 
 // A frame without its length (Frame::payload). Views in the message point into `payload`. Errors name kind, field and
-// what was found instead: InvalidArgument for a wrong frame, Unimplemented for a kind, item or field of a later
+// what was found instead: InvalidArgument for a wrong frame, Unimplemented for an item or field of a later
 // feature.
 absl::StatusOr<WorkerMessage> DecodeWorkerMessage(std::string_view payload);
 absl::StatusOr<SidecarMessage> DecodeSidecarMessage(std::string_view payload);

@@ -58,6 +58,7 @@ StoreInfo::Session ReadSessionInfo(MsgpackCursor& in) {
     if (key == "gap") return session.gap_ms = in.Int("session gap"), true;
     if (key == "grace") return session.grace_ms = in.Int("session grace"), true;
     if (key == "retention") return session.retention_ms = in.Int("session retention"), true;
+    if (key == "final") return session.final = in.Bool("session final"), true;
     return false;
   });
   return session;
@@ -312,6 +313,15 @@ Committed ReadCommitted(MsgpackCursor& in) {
   return committed;
 }
 
+Store ReadStore(MsgpackCursor& in) {
+  Store store;
+  store.seq = in.Uint("seq");
+  store.task = ReadTask(in);
+  store.fence = in.Uint("fence");
+  store.checkpoint = in.Bytes("checkpoint");
+  return store;
+}
+
 SidecarMessage ReadMessage(MsgpackCursor& in, uint64_t kind, uint32_t* fields) {
   switch (static_cast<Kind>(kind)) {
     case Kind::kWelcome:
@@ -334,6 +344,10 @@ SidecarMessage ReadMessage(MsgpackCursor& in, uint64_t kind, uint32_t* fields) {
       return Require(in, 2, fields) ? ReadHook<FinalizeTransaction>(in) : FinalizeTransaction();
     case Kind::kCommitted:
       return Require(in, 1, fields) ? ReadCommitted(in) : Committed();
+    case Kind::kLoad:
+      return Require(in, 2, fields) ? ReadHook<Load>(in) : Load();
+    case Kind::kStore:
+      return Require(in, 4, fields) ? ReadStore(in) : Store();
     case Kind::kPing:
       return Require(in, 1, fields) ? ReadPing(in) : Ping();
     case Kind::kPong:

@@ -194,6 +194,21 @@ Extend ReadExtend(MsgpackCursor& in) {
   return extend;
 }
 
+Checkpoint ReadCheckpoint(MsgpackCursor& in) {
+  Checkpoint checkpoint;
+  checkpoint.seq = in.Uint("seq");
+  checkpoint.fence = in.Uint("fence");
+  checkpoint.checkpoint = in.MaybeBytes("checkpoint");
+  return checkpoint;
+}
+
+Stored ReadStored(MsgpackCursor& in) {
+  Stored stored;
+  stored.seq = in.Uint("seq");
+  stored.stored = in.Bool("stored");
+  return stored;
+}
+
 WorkerMessage ReadMessage(MsgpackCursor& in, uint64_t kind, uint32_t* fields) {
   switch (static_cast<Kind>(kind)) {
     case Kind::kHello:
@@ -206,6 +221,10 @@ WorkerMessage ReadMessage(MsgpackCursor& in, uint64_t kind, uint32_t* fields) {
       return Require(in, 7, fields) ? ReadScan(in, fields) : Scan();
     case Kind::kExtend:
       return Require(in, 2, fields) ? ReadExtend(in) : Extend();
+    case Kind::kCheckpoint:
+      return Require(in, 3, fields) ? ReadCheckpoint(in) : Checkpoint();
+    case Kind::kStored:
+      return Require(in, 2, fields) ? ReadStored(in) : Stored();
     case Kind::kPing:
       return Require(in, 1, fields) ? ReadPing(in) : Ping();
     case Kind::kPong:

@@ -231,10 +231,14 @@ void WelcomeStores(MsgpackWriter& out, const std::vector<StoreInfo>& stores) {
     }
     if (store.session) {
       out.Str("session");
-      out.Map(3);
+      out.Map(store.session->final ? 4 : 3);
       Pair(out, "gap", store.session->gap_ms);
       Pair(out, "grace", store.session->grace_ms);
       Pair(out, "retention", store.session->retention_ms);
+      if (store.session->final) {
+        out.Str("final");
+        out.Bool(true);
+      }
     }
   }
 }
@@ -492,6 +496,41 @@ void Encode(const Committed& message, std::string* out) {
     writer.Uint(static_cast<uint64_t>(task.value()));
     writer.Uint(seq);
   }
+  writer.Finish();
+}
+
+void Encode(const Load& message, std::string* out) {
+  MsgpackWriter writer(out, 0);
+  Begin(writer, Kind::kLoad, 2);
+  writer.Uint(message.seq);
+  writer.Uint(static_cast<uint64_t>(message.task.value()));
+  writer.Finish();
+}
+
+void Encode(const Checkpoint& message, std::string* out) {
+  MsgpackWriter writer(out, message.checkpoint ? message.checkpoint->size() : 0);
+  Begin(writer, Kind::kCheckpoint, 3);
+  writer.Uint(message.seq);
+  writer.Uint(message.fence);
+  writer.MaybeBin(message.checkpoint);
+  writer.Finish();
+}
+
+void Encode(const Store& message, std::string* out) {
+  MsgpackWriter writer(out, message.checkpoint.size());
+  Begin(writer, Kind::kStore, 4);
+  writer.Uint(message.seq);
+  writer.Uint(static_cast<uint64_t>(message.task.value()));
+  writer.Uint(message.fence);
+  writer.Bin(message.checkpoint);
+  writer.Finish();
+}
+
+void Encode(const Stored& message, std::string* out) {
+  MsgpackWriter writer(out, 0);
+  Begin(writer, Kind::kStored, 2);
+  writer.Uint(message.seq);
+  writer.Bool(message.stored);
   writer.Finish();
 }
 

@@ -102,6 +102,7 @@ Json MessageJson(const Welcome& m) {
     if (const auto& session = store.session) {
       stores.back()["session"] = {
           {"gap", session->gap_ms}, {"grace", session->grace_ms}, {"retention", session->retention_ms}};
+      if (session->final) stores.back()["session"]["final"] = true;
     }
   }
   const Json limits = {{"frame", m.frame_cap},
@@ -272,6 +273,18 @@ Json MessageJson(const Committed& m) {
   for (const auto& [task, seq] : m.tasks) tasks.push_back({task.value(), seq});
   return {{"kind", "COMMITTED"}, {"tasks", tasks}};
 }
+Json MessageJson(const Load& m) { return {{"kind", "LOAD"}, {"seq", m.seq}, {"task", m.task.value()}}; }
+Json MessageJson(const Checkpoint& m) {
+  return {{"kind", "CHECKPOINT"}, {"seq", m.seq}, {"fence", m.fence}, {"checkpoint", MaybeJson(m.checkpoint)}};
+}
+Json MessageJson(const Store& m) {
+  return {{"kind", "STORE"},
+          {"seq", m.seq},
+          {"task", m.task.value()},
+          {"fence", m.fence},
+          {"checkpoint", BytesJson(m.checkpoint)}};
+}
+Json MessageJson(const Stored& m) { return {{"kind", "STORED"}, {"seq", m.seq}, {"stored", m.stored}}; }
 Json MessageJson(const Ping& m) { return {{"kind", "PING"}, {"nonce", m.nonce}}; }
 Json MessageJson(const Pong& m) { return {{"kind", "PONG"}, {"nonce", m.nonce}}; }
 Json MessageJson(const Error& m) { return {{"kind", "ERROR"}, {"code", m.code}, {"message", m.message}}; }

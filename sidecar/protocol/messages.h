@@ -12,6 +12,7 @@
 #include "common/base/bytes.h"
 #include "common/base/header.h"
 #include "common/base/ids.h"
+#include "sidecar/protocol/capabilities.h"  // of HELLO and WELCOME
 
 // The messages of the worker protocol, version 1 (docs/reference/protocol.md). A frame is a 4-byte big-endian length
 // and one MessagePack array [kind, field...]. The comment above each struct gives its array; `S->W` is sidecar to
@@ -90,9 +91,10 @@ struct StoreInfo {
     bool final = false;
     friend bool operator==(const Window&, const Window&) = default;
   };
-  // {"gap", "grace", "retention": ms}; with type Session.
+  // {"gap", "grace", "retention": ms, "final": bool?}; with type Session.
   struct Session {
     int64_t gap_ms = 0, grace_ms = 0, retention_ms = 0;
+    bool final = false;  // told only if so
     friend bool operator==(const Session&, const Session&) = default;
   };
   std::optional<Window> window = std::nullopt;
@@ -215,11 +217,14 @@ struct Batch {
   std::optional<int64_t> watermark_ms;
 };
 
-// {"class": "Decode" | "Handler" | "Output", "error": str, "message": str, "retriable": bool}; message at most 16 KiB.
+// {"class": "Decode" | "Handler" | "Output" | "Store", "error": str, "message": str, "retriable": bool}; message at
+// most 16 KiB.
 struct Failure {
   std::string failure_class, error, message;
   bool retriable = true;
 };
+// With an external store: the class of a failure of the database, which voids the whole transaction of the task there.
+inline constexpr std::string_view kStoreFailure = "Store";
 
 struct StateOp {
   std::string_view key;
@@ -333,6 +338,34 @@ struct Committed {
   std::vector<std::pair<TaskId, uint64_t>> tasks;
 };
 
+// S->W [16, seq, task]: make yourself the owner of the task's checkpoint (raise its fence) and tell it. Answered by
+// CHECKPOINT, or by RESULT with done 0 and a failure.
+struct Load {
+  uint64_t seq = 0;
+  TaskId task;
+};
+
+// W->S [17, seq, fence, checkpoint bin or nil]; nil: the database has none. `fence` is the one the worker set.
+struct Checkpoint {
+  uint64_t seq = 0, fence = 0;
+  MaybeView checkpoint;
+};
+
+// S->W [18, seq, task, fence, checkpoint bin]: commit it with the task's data, if its fence is still this one. Answered
+// by STORED, or by RESULT with done 0 and a failure.
+struct Store {
+  uint64_t seq = 0;
+  TaskId task;
+  uint64_t fence = 0;
+  std::string_view checkpoint;
+};
+
+// W->S [19, seq, stored bool]; false: the fence is another's, nothing was committed.
+struct Stored {
+  uint64_t seq = 0;
+  bool stored = false;
+};
+
 // both [20, nonce] / [21, nonce]
 struct Ping {
   uint64_t nonce = 0;
@@ -352,13 +385,9 @@ struct Goodbye {
   std::string reason;
 };
 
-using WorkerMessage = std::variant<Hello, Result, Get, Scan, Extend, Ping, Pong, Error, Goodbye>;
+using WorkerMessage = std::variant<Hello, Result, Get, Scan, Extend, Checkpoint, Stored, Ping, Pong, Error, Goodbye>;
 using SidecarMessage = std::variant<Welcome, Open, Close, Batch, Cancel, Values, Rows, BeginTransaction,
-                                    FinalizeTransaction, Committed, Ping, Pong, Error, Goodbye>;
-
-// Capabilities of HELLO and WELCOME: which of the three hooks a worker wants; that it takes the rows of visits.
-inline constexpr std::string_view kBeginCapability = "begin", kFinalizeCapability = "finalize",
-                                  kCommittedCapability = "committed", kVisitsCapability = "visits";
+                                    FinalizeTransaction, Committed, Load, Store, Ping, Pong, Error, Goodbye>;
 
 }  // namespace millstream::protocol
 

@@ -13,7 +13,8 @@
 
 namespace millstream::protocol {
 
-// Reads one frame's MessagePack front to back, value by value, without building a tree. Private to this folder.
+// Reads one frame's MessagePack front to back, value by value, without building a tree. Private to this folder
+// and to the checkpoints of the engine.
 //
 // Errors are sticky: after the first one every read gives zero, nothing or an empty list at once, so callers check
 // `ok()` where they loop and `status()` at the end. `field` names what is being read, for the error. Counts are checked

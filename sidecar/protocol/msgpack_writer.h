@@ -13,7 +13,8 @@
 
 namespace millstream::protocol {
 
-// Writes one frame of MessagePack at the end of a string, every value in its shortest form. Private to this folder.
+// Writes one frame of MessagePack at the end of a string, every value in its shortest form. Private to this folder
+// and to the checkpoints of the engine.
 // Plain stores into memory made beforehand: packing is on the path of every record.
 class MsgpackWriter {
  public:

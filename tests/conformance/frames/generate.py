@@ -13,7 +13,8 @@ import msgpack
 
 KINDS = {
     "HELLO": 1, "WELCOME": 2, "OPEN": 3, "CLOSE": 4, "BATCH": 5, "RESULT": 6, "CANCEL": 7, "GET": 8, "VALUES": 9, "SCAN": 10,
-    "ROWS": 11, "EXTEND": 12, "BEGIN": 13, "FINALIZE": 14, "COMMITTED": 15, "PING": 20, "PONG": 21, "ERROR": 22, "GOODBYE": 23,
+    "ROWS": 11, "EXTEND": 12, "BEGIN": 13, "FINALIZE": 14, "COMMITTED": 15, "LOAD": 16, "CHECKPOINT": 17,
+    "STORE": 18, "STORED": 19, "PING": 20, "PONG": 21, "ERROR": 22, "GOODBYE": 23,
 }
 HERE = pathlib.Path(__file__).parent
 names = set()
@@ -106,10 +107,16 @@ def fields_of(kind, m):
             [[[v["visit"], v["what"], raw(v["data"])] for v in m["visits"]]] if "visits" in m else [])
     if kind == "CANCEL":
         return [m["seq"]]
-    if kind in ("BEGIN", "FINALIZE"):
+    if kind in ("BEGIN", "FINALIZE", "LOAD"):
         return [m["seq"], m["task"]]
     if kind == "COMMITTED":
         return [m["tasks"]]
+    if kind == "CHECKPOINT":
+        return [m["seq"], m["fence"], raw(m["checkpoint"])]
+    if kind == "STORE":
+        return [m["seq"], m["task"], m["fence"], raw(m["checkpoint"])]
+    if kind == "STORED":
+        return [m["seq"], m["stored"]]
     if kind == "GET":
         return trimmed([m["seq"], m["rid"], m["store"], [raw(key) for key in m["keys"]], ops(m["newOps"], True)], 4)
     if kind == "VALUES":
@@ -145,7 +152,7 @@ def write(name, about, direction, frame_bytes, **more):
 
 
 def direction_of(kind):
-    if kind in ("HELLO", "RESULT", "GET", "SCAN", "EXTEND"):
+    if kind in ("HELLO", "RESULT", "GET", "SCAN", "EXTEND", "CHECKPOINT", "STORED"):
         return "W->S"
     return "both" if kind in ("PING", "PONG", "ERROR", "GOODBYE") else "S->W"
 
@@ -283,6 +290,10 @@ def time_frames():
                 "window": {"size": 60000, "advance": 10000, "grace": 5000, "retention": 3600000, "final": True}},
                {"name": "visits", "type": "Session", "prefetched": True, "max_value_bytes": 1048576,
                 "session": {"gap": 1800000, "grace": 0, "retention": 1800000}}]})
+    golden("closings/welcome", "sessions that are given when they close", "WELCOME",
+           {**WELCOME, "capabilities": ["sessionClosings"], "stores": [
+               {"name": "visits", "type": "Session", "prefetched": True, "max_value_bytes": 1048576,
+                "session": {"gap": 1800000, "grace": 0, "retention": 1800000, "final": True}}]})
     golden("time/batch-windows", "two open windows, one of them new; one record is late; a session that connects two", "BATCH",
            {**BATCH, "keys": ["k"], "watermark": 1700000000000,
             "items": [record(0, 0, "v", windows=[{"store": 0, "start": 1699999990000, "end": 1700000050000},
@@ -346,6 +357,18 @@ def visit_frames():
             pack([5, 1, 0, 0, [b"k"], [[3, 0, 1, 0, None, 1]], {}, None]), "key index")
 
 
+def external_frames():
+    """The same: for SDKs that have external stores."""
+    golden("external/load", "a task takes over its checkpoint", "LOAD", {"seq": 12, "task": 3})
+    golden("external/checkpoint", "the database had one", "CHECKPOINT", {"seq": 12, "fence": 4294967296, "checkpoint": {"hex": "00ff"}})
+    golden("external/checkpoint-none", "the database had none", "CHECKPOINT", {"seq": 4294967296, "fence": 1, "checkpoint": None})
+    golden("external/checkpoint-empty", "an empty one is not none", "CHECKPOINT", {"seq": 12, "fence": 1, "checkpoint": ""})
+    golden("external/store", "the transaction is to be committed", "STORE", {"seq": 13, "task": 3, "fence": 2, "checkpoint": {"hex": "95ff"}})
+    golden("external/store-long", "a checkpoint with a 16-bit length", "STORE", {"seq": 13, "task": 0, "fence": 1 << 40, "checkpoint": "x" * 300})
+    golden("external/stored", "it is", "STORED", {"seq": 13, "stored": True})
+    golden("external/stored-not", "the fence is another's", "STORED", {"seq": 13, "stored": False})
+
+
 def variants():
     pack = lambda value: msgpack.packb(value, use_bin_type=True)
     variant("variant-str-keys", "keys and values written as str instead of bin", "RESULT",
@@ -393,7 +416,6 @@ def refused_frames():
     refused("refused-unknown-kind", "kind 77", "both", pack([77, 1]), "kind 77")
     refused("refused-huge-kind", "a kind beyond 32 bits", "both", pack([2**40, 1]), "kind")
     refused("refused-negative-kind", "kind -1", "both", pack([-1, 1]), "kind")
-    refused("refused-later-kind", "LOAD belongs to a capability that nobody has yet", "both", pack([16, []]), "not supported yet")
     refused("refused-trailing-bytes", "bytes after the array", "both", pack([20, 1]) + b"\x00", "follow")
     refused("refused-cut-array", "the array ends early", "both", b"\x92\x14", "left in the frame")
     refused("refused-cut-integer", "an integer is cut off", "both", b"\x92\x14\xcf\x00", "cut off")
@@ -437,6 +459,7 @@ if __name__ == "__main__":
     time_frames()
     hook_frames()
     visit_frames()
+    external_frames()
     variants()
     refused_frames()
     print(f"{len(names)} frames", file=sys.stderr)
