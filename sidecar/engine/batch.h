@@ -100,8 +100,9 @@ struct HeldResult {
 // memory asked for), *ready* once every read is answered, and then *out* at a worker. Pinned overlays: see
 // TaskOverlays.
 struct Batch {
-  // A hook of the worker instead of items: BEGIN or FINALIZE, answered by a RESULT of its own effects.
-  enum class Hook : uint8_t { kNone, kBegin, kFinalize };
+  // A hook of the worker instead of items: BEGIN or FINALIZE, answered by a RESULT of its own effects; with an external
+  // store LOAD and STORE, answered by CHECKPOINT and STORED.
+  enum class Hook : uint8_t { kNone, kBegin, kFinalize, kLoad, kStore };
 
   uint64_t id = 0;  // of this process
   Hook hook = Hook::kNone;

@@ -48,6 +48,7 @@ void EngineImpl::Prepare(Task& task) {
   if (task.leaving != Task::Leaving::kNo && !at_most_once_) return;
   if (task.prepared || !MayTake(task) || pipeline_.recovering() || now_ < task.wait_until || workers_.usable() == 0)
     return;
+  if (task.external && !MayStage(task)) return;
   if (paused_ && task.leaving == Task::Leaving::kNo) return;
   if (overlay_pressure_) return;  // a prepared batch holds on to overlays
   if (task.time && task.time->looking) return;
@@ -202,7 +203,7 @@ bool EngineImpl::MaySend(const Task& task) {
   if (!task.prepared || task.prepared->reads_pending > 0 || task.in_flight) return false;
   if (task.phase != Task::Phase::kRunning || now_ < task.wait_until || pipeline_.recovering()) return false;
   if (paused_ && task.leaving == Task::Leaving::kNo) return false;
-  if (HeldBack(task)) return false;
+  if (HeldBack(task) || (task.external && !MayStage(task))) return false;
   return !at_most_once_ || CoversClaim(task, *task.prepared);
 }
 
@@ -217,6 +218,7 @@ void EngineImpl::TrySend(Task& task) {
   if (task.prepared->FrameItems() == 0) return AcceptSilent(task);
   Worker* worker = AssignWorker(task);
   if (worker == nullptr) return;
+  if (!task.Loaded()) return Mark(task);  // it moved there just now
   if (!task.waits_for_slot) {
     task.waits_for_slot = true;
     worker->waiting.push_back(task.id);
@@ -283,6 +285,7 @@ void EngineImpl::Cancel(Task& task) {
   worker->Cancelled(batch->seq);
   SendFrame(worker->id, protocol::EncodeFrame(protocol::Cancel{batch->seq}));
   for (const TaskId waiting : worker->waiting) Mark(waiting);
+  WakeLoads(*worker);
 }
 
 void EngineImpl::CheckDeadlines(Task& task) {
@@ -314,6 +317,7 @@ Worker* EngineImpl::AssignWorker(Task& task) {
 
 void EngineImpl::UnassignWorker(Task& task) {
   task.waits_for_slot = false;
+  if (task.external) task.external->loaded = false;
   if (task.worker == 0) return;
   Worker* worker = workers_.Find(std::exchange(task.worker, 0));
   if (worker == nullptr) return;

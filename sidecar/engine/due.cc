@@ -166,7 +166,7 @@ void EngineImpl::TakeDue(Task& task, DueFeed feed, const Bytes& row, const DueRo
         store == nullptr || store->type == spec::StoreType::kKeyValue ? std::nullopt : ParseRowKey(*store, due.row_key);
     const auto index = static_cast<store::StoreIndex>(store == nullptr ? 0 : store - spec_.stores.data());
     const bool closes = parts && due.kind == WindowEnd::kClose;
-    if (!closes || !store->window || !store->window->final) {  // expired, or of a manifest of earlier times
+    if (!closes || !store->final()) {  // expired, or of a manifest of earlier times
       StageOffsets(task);
       StageRow(task, internal_store_, row, std::nullopt);
       if (closes) StageEnd(task, index, due.row_key, parts->bounds, due.time);
@@ -178,7 +178,8 @@ void EngineImpl::TakeDue(Task& task, DueFeed feed, const Bytes& row, const DueRo
     what->bounds = parts->bounds;
     what->row_key = Bytes(due.row_key);
     item.record.key.emplace(parts->key);
-    item.record.timestamp_ms = SubtractTime(parts->bounds.end, 1);
+    // The last time that belongs to it.
+    item.record.timestamp_ms = store->session ? parts->bounds.end : SubtractTime(parts->bounds.end, 1);
   }
   item.due = std::move(what);
   task.time->due.push_back(std::move(item));
@@ -191,7 +192,7 @@ void EngineImpl::StageEnd(Task& task, store::StoreIndex store, std::string_view 
                           int64_t now) {
   const spec::StoreSpec& of = spec_.stores[store];
   const int64_t closes = ClosesAt(of, bounds);
-  const bool close = of.window && of.window->final && closes > now;
+  const bool close = of.final() && closes > now;
   const int64_t at = close ? closes : ExpiresAt(of, bounds);
   const Bytes row = WindowEndRow(at, close ? WindowEnd::kClose : WindowEnd::kExpire, of.name, row_key);
   StageRow(task, internal_store_, row, Bytes());

@@ -51,6 +51,10 @@ struct EngineOptions {
     kR4,  // state goes to disk when its transaction closes, before the commit
     kR6,  // an unknown outcome is taken for an abort
     kR7,  // offsets are sent without a generation
+    // Of docs/design/0004-windows-timers.md:
+    kTtlSteps,  // a batch holds records of several steps
+    kTtlTimes,  // a row's age is that of stream time, not of the record that wrote it
+    kGiven,     // a session that was given takes records all the same
   };
   // What options start with; the test build of the programs (cli/crashtest_main.cc) sets it first thing in main.
   inline static Mutation default_mutation = Mutation::kNone;

@@ -105,8 +105,9 @@ void EngineImpl::Refresh(Task& task) {
   }
   if (task.leaving != Task::Leaving::kNo) {
     AdvanceLeaving(task);
-  } else if (task.phase == Task::Phase::kStarting) {
-    CommitStart(task);
+  } else {
+    if (task.external) LoadCheckpoint(task);
+    if (task.phase == Task::Phase::kStarting) CommitStart(task);
   }
   if (task.phase == Task::Phase::kRunning) {
     LookForDue(task);
@@ -170,7 +171,7 @@ void EngineImpl::Account(Task& task) {
   const bool claiming = task.prepared && task.prepared->claimed;
   const bool looks = task.time && task.time->looking;
   const bool sendable = task.phase == Task::Phase::kRunning && (task.prepared || MayTake(task) || looks) && !claiming &&
-                        !paused_ && now_ >= task.wait_until && workers_.usable() > 0;
+                        !paused_ && task.Loaded() && now_ >= task.wait_until && workers_.usable() > 0;
   const bool busy = works && (task.in_flight || (sendable && !pipeline_.recovering()));
   busy_tasks_ += static_cast<int>(busy) - static_cast<int>(task.busy);
   task.busy = busy;

@@ -17,6 +17,7 @@
 #include "sidecar/engine/pipeline.h"
 #include "sidecar/engine/reads.h"
 #include "sidecar/engine/result_check.h"
+#include "sidecar/engine/stored_checkpoint.h"
 #include "sidecar/engine/task.h"
 #include "sidecar/engine/timer_queue.h"
 #include "sidecar/engine/worker_table.h"
@@ -30,7 +31,7 @@ namespace millstream::engine {
 // The methods are grouped by file:
 //   engine_impl.cc     the loop: events, refresh, timers, status       task_lifecycle.cc  open, start, stop, leave,
 //   close batching.cc        cut, prepare, send, cancel batches               results.cc         what workers send back
-//   hooks.cc           BEGIN, FINALIZE, COMMITTED
+//   hooks.cc           BEGIN, FINALIZE, COMMITTED                      external.cc        LOAD, STORE
 //   failures.cc        crashed workers, failed items                    worker_reads.cc    GET and SCAN
 //   due.cc             stream time, timers, ends of windows              ttl.cc             time to live
 //   windowing.cc       windows and sessions of a batch                   visits.cc          walks over all rows
@@ -131,6 +132,8 @@ class EngineImpl final : public Engine, private PipelineHost {
   void OnMessage(Worker& worker, const protocol::Scan& scan);
   template <typename Other>
   void OnMessage(Worker& worker, const Other& other);  // the server's business, not for the engine
+  void LateAnswer(Worker& worker, uint64_t seq);
+  void Answered(Task& task, Worker& worker, uint64_t seq);
   // The task that holds batch `seq` at the worker; nullptr (and the worker is dropped, or the frame is late).
   Task* Holder(Worker& worker, uint64_t seq);
   void Settle(Task& task, Batch& batch, const protocol::Result& result);
@@ -138,7 +141,7 @@ class EngineImpl final : public Engine, private PipelineHost {
   void AcceptSilent(Task& task);
   void StageOps(Task& task, const Batch& batch, const protocol::StateOps& ops, int64_t timestamp_ms,
                 Transaction& transaction);
-  void StageOutputs(const std::vector<protocol::OutputRecord>& outputs);
+  void StageOutputs(Task& task, const std::vector<protocol::OutputRecord>& outputs);
   void ReturnItems(Task& task, Batch& batch, size_t from);
 
   // ---- due.cc
@@ -212,11 +215,29 @@ class EngineImpl final : public Engine, private PipelineHost {
   bool HeldBack(const Task& task);
   bool NeedsBegin(Task& task, const Worker& worker);
   void SendHook(Task& task, Worker& worker, Batch::Hook hook);
+  uint64_t NewHook(Task& task, Worker& worker, Batch::Hook hook);
   void OnHookResult(Task& task, Batch& batch, const protocol::Result& result);
   bool Gathered(const Worker& worker, TaskId task);
   void LoseGathered(const Worker& worker);
   void Void(Task& task);
   void TellCommitted(const Transaction& transaction, const std::vector<Outcome>& outcomes);
+
+  // ---- external.cc
+  bool MayStage(const Task& task);
+  void LoadCheckpoint(Task& task);
+  void WakeLoads(const Worker& worker);
+  void LeaveDatabase(const Worker& worker);
+  void OnMessage(Worker& worker, const protocol::Checkpoint& message);
+  void OnLoaded(Task& task, const protocol::Checkpoint& message);
+  void Foreign(Task& task, std::string error);
+  void SendAgain(Task& task, StoredCheckpoint checkpoint);
+  void SendStore(Task& task, Worker& worker, Transaction& transaction);
+  void OnMessage(Worker& worker, const protocol::Stored& message);
+  Task* AnsweredBy(Worker& worker, uint64_t seq, Batch::Hook hook, const char* answer);
+  void OnExternalFailure(Task& task, const Batch& batch, const protocol::Failure& failure);
+  void VoidDatabase(Task& task, const absl::Status& cause);
+  bool LostDatabase(Task& task, const protocol::Result& result);
+  int64_t KeepForCheckpoint(Task& task, const std::vector<log::OutgoingRecord>& records);
 
   // ---- worker_reads.cc, queries.cc
   void On(KeysRead event);

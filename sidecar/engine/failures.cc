@@ -34,6 +34,7 @@ void EngineImpl::WorkerGone(Worker& worker, bool crashed, const std::string& cau
     if (task->worker != worker.id) continue;
     task->worker = 0;
     task->waits_for_slot = false;
+    if (task->external) task->external->loaded = false;
     Mark(*task);
   }
   worker.tasks = 0;
@@ -81,6 +82,7 @@ void EngineImpl::OverLimits(Task& task, Batch& batch, uint32_t done, const absl:
     Isolate(task, batch, batch.ItemsDone(done));
   }
   ReturnItems(task, batch, 0);
+  if (task.external) VoidDatabase(task, limits);
 }
 
 void EngineImpl::Charge(Task& task, const Item& item, protocol::Failure failure, bool retriable) {
@@ -116,7 +118,9 @@ void EngineImpl::Consume(Task& task, const Attempts::Entry& entry, Verdict verdi
   if (task.time) StageClock(task);
   pipeline_.Open(now_).Part(task.id, task.inputs.size()).records += due ? 0 : 1;
   if (verdict == Verdict::kDeadLetter) {
-    pipeline_.AddRecord(now_, DeadLetter(options_, task.id, item, entry), item.bytes());
+    log::OutgoingRecord letter = DeadLetter(options_, task.id, item, entry);
+    if (task.external) KeepForCheckpoint(task, {letter});
+    pipeline_.AddRecord(now_, std::move(letter), item.bytes());
     ++totals_.dead_letters;
     metrics_.dead_letters->Add();
   } else {

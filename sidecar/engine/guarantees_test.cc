@@ -263,6 +263,22 @@ TEST(WorkersTest, WelcomeNamesLimitsAndRefusesHandlersThatDoNotFit) {
   EXPECT_THAT(std::string(WelcomeFor(options, hello).status().message()), HasSubstr("no handler for input 'in'"));
 }
 
+TEST(WorkersTest, SessionsThatAreGivenNeedAWorkerThatTakesThem) {
+  EngineOptions options = EngineDriver::Options();
+  options.spec.stores[1].type = spec::StoreType::kSession;
+  options.spec.stores[1].session = {absl::Seconds(5), absl::Seconds(1), absl::Seconds(9), true};
+  protocol::Hello hello;
+  EXPECT_THAT(std::string(WelcomeFor(options, hello).status().message()),
+              HasSubstr("store index gives its sessions when they close (emit: Final)"));
+  hello.capabilities = {std::string(protocol::kSessionClosingsCapability)};
+  const auto welcome = WelcomeFor(options, hello);
+  ASSERT_TRUE(welcome.ok()) << welcome.status();
+  EXPECT_EQ(welcome->stores[1].session, (protocol::StoreInfo::Session{5000, 1000, 9000, true}));
+  EXPECT_THAT(welcome->capabilities, ::testing::ElementsAre(protocol::kSessionClosingsCapability));
+  options.spec.stores[1].session->final = false;
+  EXPECT_TRUE(WelcomeFor(options, {}).ok());
+}
+
 // ---------------------------------------------------------------- back-pressure
 
 TEST(BackPressureTest, FetchingPausesAtTheBoundAndGoesOnBelowHalf) {

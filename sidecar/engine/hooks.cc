@@ -1,5 +1,6 @@
 // Hooks of workers that want to see the transactions their effects become part of: BEGIN, FINALIZE, COMMITTED
 // (docs/reference/protocol.md). A hook is a batch without items: reads, deadlines and CANCEL are those of any batch.
+// With an external store STORE takes the place of FINALIZE (external.cc).
 #include <map>
 #include <utility>
 
@@ -17,9 +18,20 @@ bool EngineImpl::MayClose(Transaction& transaction) {
     Task* task = Find(part.task);
     MS_CHECK(task != nullptr);  // none is closed while it has a part in a transaction
     Worker* worker = workers_.Find(task->worker);
+    if (task->external && !part.finalized && (worker == nullptr || part.worker != worker->id)) {
+      pipeline_.Abort(now_, absl::AbortedError(StrCat("the worker of task ", task->id.value(), " did not store it")),
+                      /*closing_too=*/false);
+      return false;
+    }
     if (worker == nullptr || !worker->hooked()) continue;
-    if (!task->in_flight && Gathered(*worker, task->id) && worker->HasSlot(/*trace=*/false))
-      SendHook(*task, *worker, Batch::Hook::kFinalize);
+    if (!task->in_flight && Gathered(*worker, task->id) && worker->HasSlot(/*trace=*/false)) {
+      if (task->external) {
+        SendStore(*task, *worker, transaction);
+        if (pipeline_.recovering()) return false;  // it could not be
+      } else {
+        SendHook(*task, *worker, Batch::Hook::kFinalize);
+      }
+    }
     ready = ready && !task->in_flight && !Gathered(*worker, task->id);
   }
   const bool waited = std::exchange(closing_for_, ready ? 0 : transaction.number) != 0;
@@ -42,6 +54,15 @@ bool EngineImpl::NeedsBegin(Task& task, const Worker& worker) {
 
 void EngineImpl::SendHook(Task& task, Worker& worker, Batch::Hook hook) {
   StageOffsets(task);  // the task has a part in the transaction from here on
+  const uint64_t seq = NewHook(task, worker, hook);
+  SendFrame(worker.id, hook == Batch::Hook::kBegin
+                           ? protocol::EncodeFrame(protocol::BeginTransaction{seq, task.id})
+                           : protocol::EncodeFrame(protocol::FinalizeTransaction{seq, task.id}));
+}
+
+// It is in flight from here on; its frame is the caller's to send. Gives its sequence number.
+uint64_t EngineImpl::NewHook(Task& task, Worker& worker, Batch::Hook hook) {
+  MS_CHECK(!task.in_flight);
   auto batch = std::make_unique<Batch>();
   batch->id = next_batch_++;
   batch->hook = hook;
@@ -50,14 +71,15 @@ void EngineImpl::SendHook(Task& task, Worker& worker, Batch::Hook hook) {
   batch->sent = now_;
   batch->deadline = now_ + spec_.batch.deadline;
   worker.out.emplace(batch->seq, task.id);
-  SendFrame(worker.id, hook == Batch::Hook::kBegin
-                           ? protocol::EncodeFrame(protocol::BeginTransaction{batch->seq, task.id})
-                           : protocol::EncodeFrame(protocol::FinalizeTransaction{batch->seq, task.id}));
   task.in_flight = std::move(batch);
   Mark(task);
+  return task.in_flight->seq;
 }
 
 void EngineImpl::OnHookResult(Task& task, Batch& batch, const protocol::Result& result) {
+  if (batch.hook == Batch::Hook::kLoad || batch.hook == Batch::Hook::kStore) {
+    return OnExternalFailure(task, batch, *result.failure);  // there is one: OnMessage has looked
+  }
   const char* const name = batch.hook == Batch::Hook::kBegin ? "BEGIN" : "FINALIZE";
   absl::Status status = CheckLimits(options_, router_, batch, result, clock_->WallMillis());
   if (result.failure) status = absl::UnknownError(StrCat(result.failure->error, ": ", result.failure->message));
@@ -83,7 +105,7 @@ void EngineImpl::OnHookResult(Task& task, Batch& batch, const protocol::Result& 
       task.time->due.clear();
     }
   }
-  StageOutputs(result.outputs);
+  StageOutputs(task, result.outputs);
 }
 
 // The worker may hold something of the task that belongs into the open transaction and is not in it yet.
@@ -98,7 +120,9 @@ void EngineImpl::LoseGathered(const Worker& worker) {
   for (const auto& [id, task] : tasks_) {
     if (!Gathered(worker, id)) continue;
     return pipeline_.Abort(
-        now_, absl::AbortedError(StrCat("a worker ended before it was asked to FINALIZE task ", id.value())),
+        now_,
+        absl::AbortedError(StrCat("a worker ended before it ", task->external ? "had stored" : "was asked to FINALIZE",
+                                  " task ", id.value())),
         /*closing_too=*/false);
   }
 }
@@ -106,11 +130,15 @@ void EngineImpl::LoseGathered(const Worker& worker) {
 // As Cancel, where nothing else makes the worker forget the task: it may have gathered something of the batch already.
 void EngineImpl::Void(Task& task) {
   const Worker* worker = task.in_flight ? workers_.Find(task.in_flight->worker) : nullptr;
-  const bool hook = task.in_flight && task.in_flight->hook != Batch::Hook::kNone;
+  // LOAD has no part in any transaction.
+  const bool hook =
+      task.in_flight && task.in_flight->hook != Batch::Hook::kNone && task.in_flight->hook != Batch::Hook::kLoad;
   Cancel(task);
   if (worker == nullptr || !worker->hooked()) return;
   if (hook || Gathered(*worker, task.id)) {
-    pipeline_.Abort(now_, absl::AbortedError(StrCat("task ", task.id.value(), " is given up before FINALIZE")),
+    pipeline_.Abort(now_,
+                    absl::AbortedError(
+                        StrCat("task ", task.id.value(), " is given up before ", task.external ? "STORE" : "FINALIZE")),
                     /*closing_too=*/false);
   } else {
     UnassignWorker(task);

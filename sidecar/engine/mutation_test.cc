@@ -56,5 +56,18 @@ TEST(MutationTest, WithoutR4) { EXPECT_THAT(Notices(Troubled(EngineOptions::Muta
 TEST(MutationTest, WithoutR6) { EXPECT_THAT(Notices(Troubled(EngineOptions::Mutation::kR6)), kEitherWay); }
 TEST(MutationTest, WithoutR7) { EXPECT_THAT(Notices(Troubled(EngineOptions::Mutation::kR7)), kEitherWay); }
 
+WorldOptions Timed(EngineOptions::Mutation mutation) {
+  WorldOptions options = Troubled(mutation);
+  options.timed = true;
+  return options;
+}
+
+// That the timed world as such is sound is shown by SimulationTest.Timed...
+TEST(MutationTest, WithoutStepsOfTtl) { EXPECT_THAT(Notices(Timed(EngineOptions::Mutation::kTtlSteps)), kEitherWay); }
+TEST(MutationTest, WithoutTimesOfRows) { EXPECT_THAT(Notices(Timed(EngineOptions::Mutation::kTtlTimes)), kEitherWay); }
+TEST(MutationTest, WithoutSessionsThatStayAsGiven) {
+  EXPECT_THAT(Notices(Timed(EngineOptions::Mutation::kGiven)), kEitherWay);
+}
+
 }  // namespace
 }  // namespace millstream::engine::testing

@@ -13,9 +13,10 @@ Pipeline::Pipeline(const EngineOptions* options, PipelineHost* host, EngineMetri
     : options_(options),
       host_(host),
       metrics_(metrics),
-      tags_{
-          OffsetTags(options->owner_stamp, options->transactional_id_a, options->process_start, options->topic_stamp),
-          OffsetTags(options->owner_stamp, options->transactional_id_b, options->process_start, options->topic_stamp)},
+      tags_{OffsetTags(options->owner_stamp, options->transactional_id_a, options->process_start, options->topic_stamp,
+                       options->spec.external_store),
+            OffsetTags(options->owner_stamp, options->transactional_id_b, options->process_start, options->topic_stamp,
+                       options->spec.external_store)},
       calls_(options->spec.guarantee == spec::Guarantee::kAtLeastOnce) {}
 
 void Pipeline::Step(absl::Duration now, const Activity& activity, std::vector<Action>* actions) {
@@ -30,7 +31,10 @@ void Pipeline::Step(absl::Duration now, const Activity& activity, std::vector<Ac
   if (recovering_ || open_ == nullptr) return;
   const bool in_order = closing_ == nullptr || closing_->flushed;  // R3
   if (in_order || options_->mutation == EngineOptions::Mutation::kR3) AppendWaiting(open_.get(), actions);
-  held_ = ShouldClose(now, activity) && !host_->MayClose(*open_);
+  const bool should_close = ShouldClose(now, activity);
+  // What the host asks workers before it is closed names it by its metadata, which are fixed when it begins.
+  if (should_close && !open_->begun && options_->spec.external_store) Begin(open_.get(), actions);
+  held_ = should_close && !host_->MayClose(*open_);
   if (!held_ && ShouldClose(now, activity)) Close(now, actions);
 }
 

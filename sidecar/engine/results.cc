@@ -16,6 +16,10 @@ void EngineImpl::On(WorkerConnected event) {
                          StrCat("sidecar.workers.max of the manifest is ", spec_.sidecar.workers.max)});
   }
   Worker& worker = workers_.Add(event.worker, event.hello);
+  if (spec_.external_store) {  // it has the capability: WelcomeFor refuses others
+    worker.begin = false;
+    worker.finalize = true;
+  }
   if (goodbye_said_) {
     worker.goodbye = true;
     return Do(GoodbyeWorker{event.worker, "the sidecar stops"});
@@ -27,7 +31,9 @@ void EngineImpl::On(WorkerWritable event) {
   Worker* worker = workers_.Find(event.worker);
   if (worker == nullptr) return;
   worker->writable = event.writable;
-  if (worker->usable() && event.writable) ServeWaiting(*worker);
+  if (!worker->usable() || !event.writable) return;
+  ServeWaiting(*worker);
+  WakeLoads(*worker);
 }
 
 void EngineImpl::On(WorkerDisconnected event) {
@@ -52,6 +58,7 @@ void EngineImpl::OnMessage(Worker& /*worker*/, const Other& /*other*/) {}
 void EngineImpl::OnMessage(Worker& worker, const protocol::Goodbye& /*goodbye*/) {
   worker.goodbye = true;
   LoseGathered(worker);
+  LeaveDatabase(worker);
   WorkersChanged();
 }
 
@@ -84,24 +91,44 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Extend& extend) {
   Mark(*task);
 }
 
+// An answer to what is not in flight any more. Nothing, if the worker was cut off for it.
+void EngineImpl::LateAnswer(Worker& worker, uint64_t seq) {
+  if (worker.cancelled.erase(seq) == 0) return;
+  ++totals_.late_results;
+  metrics_.late_results->Add();
+}
+
+// What the task has in flight was answered: its slot is free.
+void EngineImpl::Answered(Task& task, Worker& worker, uint64_t seq) {
+  worker.out.erase(seq);
+  worker.tracing = false;
+  Mark(task);
+  WakeLoads(worker);
+}
+
 void EngineImpl::OnMessage(Worker& worker, const protocol::Result& result) {
   Task* task = Holder(worker, result.seq);
-  if (task == nullptr) {
-    if (worker.cancelled.erase(result.seq) == 0) return;
-    ++totals_.late_results;
-    metrics_.late_results->Add();
-    return;
-  }
+  if (task == nullptr) return LateAnswer(worker, result.seq);
   if (const auto fault = CheckFrame(options_, *task->in_flight, result))
     return DropFaulty(worker, fault->code, fault->message);
-  worker.out.erase(result.seq);
-  worker.tracing = false;
-  Mark(*task);
-  ServeWaiting(worker);  // the worker has something to do (of other tasks) while this result is dealt with
-  if (task->in_flight->hook != Batch::Hook::kNone) {
-    const std::unique_ptr<Batch> hook = std::move(task->in_flight);
-    return OnHookResult(*task, *hook, result);
+  const Batch::Hook hook = task->in_flight->hook;
+  if ((hook == Batch::Hook::kLoad || hook == Batch::Hook::kStore) && !result.failure) {
+    return DropFaulty(worker, protocol::kBadFrame,
+                      StrCat("RESULT of ", result.seq, " without a failure, where ",
+                             hook == Batch::Hook::kLoad ? "CHECKPOINT" : "STORED", " is the answer"));
   }
+  Answered(*task, worker, result.seq);
+  ServeWaiting(worker);  // the worker has something to do (of other tasks) while this result is dealt with
+  if (hook != Batch::Hook::kNone) {
+    const std::unique_ptr<Batch> answered = std::move(task->in_flight);
+    return OnHookResult(*task, *answered, result);
+  }
+  if (worker.goodbye && worker.finalize) {  // what it has gathered of the batch it will not be asked for
+    const std::unique_ptr<Batch> batch = std::move(task->in_flight);
+    if (!at_most_once_) ReturnItems(*task, *batch, 0);
+    return;
+  }
+  if (LostDatabase(*task, result)) return;
   metrics_.batch_seconds->Observe(absl::ToDoubleSeconds(now_ - task->in_flight->sent));
   const absl::Status limits = CheckLimits(options_, router_, *task->in_flight, result, clock_->WallMillis());
   if (limits.ok() && !result.timers.empty() && HoldForTimers(*task, result, buffer_)) return;
@@ -162,7 +189,7 @@ void EngineImpl::Accept(Task& task, Batch& batch, const protocol::Result& result
     const int64_t time = expiry_.any() ? WriteTime(last, batch.time->items[done - 1].time) : last.record.timestamp_ms;
     StageOps(task, batch, result.ops, time, transaction);
   }
-  StageOutputs(result.outputs);
+  StageOutputs(task, result.outputs);
   if (!task.time) return;
   SettleTime(task, batch, result, done);
   transaction.Part(task.id, task.inputs.size()).clock = task.time->clock;
@@ -190,7 +217,7 @@ void EngineImpl::StageOps(Task& task, const Batch& batch, const protocol::StateO
   }
 }
 
-void EngineImpl::StageOutputs(const std::vector<protocol::OutputRecord>& outputs) {
+void EngineImpl::StageOutputs(Task& task, const std::vector<protocol::OutputRecord>& outputs) {
   if (outputs.empty()) return;
   const int64_t wall_ms = clock_->WallMillis();
   std::vector<log::OutgoingRecord> records;
@@ -201,6 +228,7 @@ void EngineImpl::StageOutputs(const std::vector<protocol::OutputRecord>& outputs
     bytes += OutputRouter::SizeOf(output);
   }
   metrics_.output_records->Add(static_cast<double>(records.size()));
+  if (task.external) bytes += KeepForCheckpoint(task, records);
   pipeline_.AddOutputs(now_, std::move(records), bytes, actions_);
 }
 

@@ -127,6 +127,60 @@ TEST_F(SimulationTest, ExactlyOnceGathered) {
   RunAll(options, 100);
 }
 
+// The state in a database of the workers': whoever ends between its commit and the log's.
+TEST_F(SimulationTest, ExternalCalm) {
+  WorldOptions options;
+  options.external = true;
+  options.faults = FaultRates::None();
+  options.bad_records = false;
+  RunAll(options, 30);
+}
+
+TEST_F(SimulationTest, ExternalOneMember) {
+  WorldOptions options;
+  options.external = true;
+  RunAll(options, 100);
+}
+
+TEST_F(SimulationTest, ExternalTroubled) {
+  WorldOptions options;
+  options.external = true;
+  options.members = 3;
+  options.on_failure = spec::FailureAction::kDeadLetter;
+  options.faults.commit_unknown = 0.15;
+  options.faults.call_abort = 0.02;
+  options.faults.expel = 0.004;
+  options.faults.database = 0.03;
+  RunAll(options, 100);
+}
+
+TEST_F(SimulationTest, ExternalLoopTwoInputs) {
+  WorldOptions options;
+  options.external = true;
+  options.members = 2;
+  options.inputs = 2;
+  options.loop = true;
+  options.transaction_bytes = 600;
+  options.on_failure = spec::FailureAction::kDeadLetter;
+  RunAll(options, 60);
+}
+
+TEST_F(SimulationTest, ExternalStops) {
+  WorldOptions options;
+  options.external = true;
+  options.members = 2;
+  options.on_failure = spec::FailureAction::kStop;
+  RunAll(options, 50);
+}
+
+TEST_F(SimulationTest, ExternalAtLeastOnce) {
+  WorldOptions options;
+  options.external = true;
+  options.members = 2;
+  options.guarantee = spec::Guarantee::kAtLeastOnce;
+  RunAll(options, 60);
+}
+
 // Inputs that wait for each other: under faults, and with so little memory that each would like to be paused.
 TEST_F(SimulationTest, ExactlyOnceMergedByTime) {
   WorldOptions options;

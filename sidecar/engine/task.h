@@ -87,6 +87,14 @@ struct TaskTime {
   }
 };
 
+// Of a task whose state is in a database of the worker's (external.cc).
+struct TaskExternal {
+  bool loaded = false;   // its worker has told its checkpoint, and nothing was undone since
+  uint64_t fence = 0;    // as its worker has set it then
+  int failures = 0;      // of its database, since something was stored
+  bool foreign = false;  // what the group and the checkpoint say was no match, when it was opened before
+};
+
 // A task and everything about it, from TaskAssigned to TaskReleased. A struct: its rules are in the engine.
 struct Task {
   // `readables`: stores, joins and lookups; only stores ever have anything in overlays.
@@ -126,6 +134,7 @@ struct Task {
   std::unique_ptr<Batch> prepared, in_flight;
   Attempts attempts;
   std::unique_ptr<TaskTime> time;                            // null: no event time is kept
+  std::unique_ptr<TaskExternal> external;                    // null: its state is the sidecar's
   absl::Duration wait_until = -absl::InfiniteDuration();     // backoff after a failed record
   absl::Duration cancel_at = absl::InfiniteDuration();       // the batch in flight, when leaving
   absl::Duration end_commit_at = -absl::InfiniteDuration();  // the next R8 commit is not before
@@ -150,6 +159,8 @@ struct Task {
   absl::Duration timer = absl::InfiniteDuration();
   int64_t counted_bytes = 0, counted_overlay_bytes = 0, counted_lag = 0;
 
+  // Where its state is, is known and ready.
+  bool Loaded() const { return !external || external->loaded; }
   bool open() const { return phase == Phase::kStarting || phase == Phase::kRunning || phase == Phase::kStopped; }
   // The first record of its queue that is not done; null: none is in memory, or it is something that became due.
   const Item* first_record() const {

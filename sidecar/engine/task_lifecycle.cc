@@ -29,7 +29,9 @@ bool MayPass(const absl::Status& status) {
 
 std::unique_ptr<Task> EngineImpl::NewTask(TaskId id) const {
   const size_t lanes = merges_by_time_ ? spec_.inputs.size() : 1;
-  return std::make_unique<Task>(id, spec_.inputs.size(), spec_.readables(), lanes);
+  auto task = std::make_unique<Task>(id, spec_.inputs.size(), spec_.readables(), lanes);
+  if (spec_.external_store) task->external = std::make_unique<TaskExternal>();
+  return task;
 }
 
 void EngineImpl::On(TaskAssigned event) {
@@ -81,7 +83,7 @@ void EngineImpl::On(TaskOpened event) {
 
 // R1: offsets that were only resolved are committed before the first batch.
 void EngineImpl::CommitStart(Task& task) {
-  if (task.time && !task.time->loaded) return;
+  if ((task.time && !task.time->loaded) || !task.Loaded()) return;
   const bool known = std::all_of(task.inputs.begin(), task.inputs.end(),
                                  [](const TaskInput& input) { return input.committed != kNoOffset; });
   if (known) {
@@ -95,6 +97,10 @@ void EngineImpl::CommitStart(Task& task) {
 void EngineImpl::StageOffsets(Task& task) {
   TaskPart& part = pipeline_.Open(now_).Part(task.id, task.inputs.size());
   for (size_t i = 0; i < task.inputs.size(); ++i) part.next[i] = task.inputs[i].staged;
+  if (task.external) {
+    MS_CHECK(!part.finalized && task.worker != 0);  // the worker that is to store it, and has not yet
+    part.worker = task.worker;
+  }
   if (task.time) part.clock = task.time->clock;
 }
 
@@ -163,6 +169,7 @@ void EngineImpl::On(InputFailed event) {
 void EngineImpl::MaybeCommitEnd(Task& task) {
   if (task.phase != Task::Phase::kRunning || task.leaving != Task::Leaving::kNo || pipeline_.recovering()) return;
   if (task.in_flight || task.prepared || !task.queue.empty() || now_ < task.end_commit_at) return;
+  if (task.external && !MayStage(task)) return;
   bool moved = false;
   for (TaskInput& input : task.inputs) {
     if (input.fetched <= input.staged) continue;
@@ -268,6 +275,8 @@ void EngineImpl::On(RestartTask event) {
     return;
   }
   if (task->phase != Task::Phase::kStopped) return;
+  // It may have stopped because of what the group or the database said: both are asked anew.
+  if (task->external && !task->Loaded()) return Lose(*task, absl::AbortedError("it is restarted"));
   if (!at_most_once_) Void(*task);  // read again with the rest
   task->phase = Task::Phase::kRunning;
   task->error.clear();
@@ -358,6 +367,7 @@ void EngineImpl::On(TaskClosed event) {
   const bool again = !draining_ && (task->reassigned || !task->release);
   if (task->release) Do(TaskReleased{event.task});
   const int failures = task->open_failures + 1;
+  const bool foreign = task->external && task->external->foreign;
   task->queue.Clear();
   task->overlays = TaskOverlays(0);
   task->inputs.clear();
@@ -368,6 +378,7 @@ void EngineImpl::On(TaskClosed event) {
   auto fresh = NewTask(event.task);
   fresh->phase = Task::Phase::kFailed;  // opened when its time comes
   fresh->open_failures = failures;
+  if (fresh->external) fresh->external->foreign = foreign;
   fresh->retry_at = now_ + (failures > 1 ? Backoff(kFirstReopen, kLongestReopen, failures) : absl::ZeroDuration());
   Mark(*tasks_.emplace(event.task, std::move(fresh)).first->second);
 }

@@ -26,6 +26,10 @@ struct TaskPart {
   uint64_t last_seq = 0;
   WorkerId begun = 0;
   bool finalized = false;
+
+  // With an external store: what goes out with it, for its checkpoint (about so many bytes of a frame).
+  std::vector<log::OutgoingRecord> outputs;
+  int64_t output_bytes = 0;
 };
 
 enum class Outcome : uint8_t {
@@ -96,14 +100,17 @@ struct Transaction {
 };
 
 // The metadata of offsets: {"v":1,"owner":"<stamp>","tag":"<transactional id>/<process
-// start>/<number>","topics":{...}}. Everything but the number is made once.
+// start>/<number>","topics":{...},"externalStore":true}. Everything but the number is made once.
 class OffsetTags {
  public:
   OffsetTags() = default;
-  // `topic_stamp`: a JSON object, or empty: then there is no "topics".
+  // `topic_stamp`: a JSON object, or empty: then there is no "topics". `external_store`: the state that belongs to the
+  // offsets is in a database of the worker's; told only if so.
   OffsetTags(std::string_view owner_stamp, std::string_view transactional_id, std::string_view process_start,
-             std::string_view topic_stamp);
+             std::string_view topic_stamp, bool external_store = false);
   std::string Metadata(uint64_t transaction) const;
+  // Whether such offsets were committed with a checkpoint in an external store.
+  static bool HasExternalStore(std::string_view metadata);
 
  private:
   std::string prefix_, suffix_;

@@ -33,6 +33,7 @@ Expiry EngineImpl::ExpiryOutside(const Task& task, store::StoreIndex store) cons
 // of the step in which it is handled. Nothing is written for the far future: it would never be forgotten.
 int64_t EngineImpl::WriteTime(const Item& item, int64_t stream_time) const {
   if (item.due != nullptr && stream_time != kNoTime) return expiry_.StepEnd(stream_time);
+  if (options_.mutation == EngineOptions::Mutation::kTtlTimes) return stream_time;
   const int64_t latest = AddTime(clock_->WallMillis(), absl::ToInt64Milliseconds(spec_.max_ahead));
   return std::min(item.record.timestamp_ms, latest);
 }
@@ -41,6 +42,7 @@ int64_t EngineImpl::WriteTime(const Item& item, int64_t stream_time) const {
 // values as of the batch's step, its own writes for as long as the batch lasts, and of a key that several items write
 // it does not say which one did.
 bool EngineImpl::SharesStep(const Batch& batch, const Item& item) const {
+  if (options_.mutation == EngineOptions::Mutation::kTtlSteps) return true;
   const BatchTime& time = *batch.time;
   StreamClock clock = time.clock;
   if (item.due == nullptr && !Ahead(item.record.timestamp_ms)) clock.Advance(item.input, item.record.timestamp_ms);

@@ -66,6 +66,19 @@ absl::StatusOr<protocol::Welcome> WelcomeFor(const EngineOptions& options, const
     if (!fits.ok()) return fits;
   }
   if (absl::Status fits = CheckVisits(spec, hello); !fits.ok()) return fits;
+  if (spec.external_store && !Names(hello.capabilities, protocol::kExternalStoreCapability)) {
+    return absl::InvalidArgumentError(
+        StrCat("processor ", spec.name, " keeps its state in a database of the worker's (externalStore), and the ",
+               "worker has none: give the program one (docs/guides/external-store.md tells which SDKs can), or leave ",
+               "externalStore out"));
+  }
+  const auto given = std::find_if(spec.stores.begin(), spec.stores.end(),
+                                  [](const spec::StoreSpec& store) { return store.session && store.session->final; });
+  if (given != spec.stores.end() && !Names(hello.capabilities, protocol::kSessionClosingsCapability)) {
+    return absl::InvalidArgumentError(
+        StrCat("store ", given->name, " gives its sessions when they close (emit: Final), and the worker's SDK cannot ",
+               "take them: use a later one, or leave emit out"));
+  }
   protocol::Welcome welcome;
   welcome.processor = spec.name;
   for (const spec::InputSpec& input : spec.inputs) welcome.inputs.push_back({input.name, input.topic});
@@ -87,7 +100,8 @@ absl::StatusOr<protocol::Welcome> WelcomeFor(const EngineOptions& options, const
                      MillisOf(store.window->retention), store.window->final};
     }
     if (store.session)
-      info.session = {MillisOf(store.session->gap), MillisOf(store.session->grace), MillisOf(store.session->retention)};
+      info.session = {MillisOf(store.session->gap), MillisOf(store.session->grace), MillisOf(store.session->retention),
+                      store.session->final};
   }
   welcome.timers = spec.timers;
   for (const spec::VisitSpec& visit : spec.visits)
@@ -96,8 +110,12 @@ absl::StatusOr<protocol::Welcome> WelcomeFor(const EngineOptions& options, const
   for (const spec::TableSpec& lookup : spec.lookups) welcome.lookups.push_back({lookup.name, lookup.topic});
   for (const std::string_view capability :
        {protocol::kBeginCapability, protocol::kFinalizeCapability, protocol::kCommittedCapability}) {
-    if (Names(hello.capabilities, capability)) welcome.capabilities.emplace_back(capability);
+    // With an external store STORE is what closes a transaction.
+    const bool used = !spec.external_store || capability == protocol::kCommittedCapability;
+    if (used && Names(hello.capabilities, capability)) welcome.capabilities.emplace_back(capability);
   }
+  if (spec.external_store) welcome.capabilities.emplace_back(protocol::kExternalStoreCapability);
+  if (given != spec.stores.end()) welcome.capabilities.emplace_back(protocol::kSessionClosingsCapability);
   if (!spec.visits.empty()) welcome.capabilities.emplace_back(protocol::kVisitsCapability);
   welcome.deadline_ms = absl::ToInt64Milliseconds(spec.batch.deadline);
   welcome.min_timestamp_ms = options.min_timestamp_ms;

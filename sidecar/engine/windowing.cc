@@ -167,8 +167,10 @@ void EngineImpl::PlanSessions(Batch& batch) {
     for (auto found = read.found.rbegin(); found != read.found.rend(); ++found) {
       if (!known.empty() && found->first.start <= known.back().start) continue;  // reached from both stretches
       known.push_back(found->first);
-      IndexRow(spec_.stores[read.store], read.store, read.key_index, found->first, &batch);
-      time.rows.back().disk = std::move(found->second);
+      const spec::StoreSpec& store = spec_.stores[read.store];
+      IndexRow(store, read.store, read.key_index, found->first, &batch);  // one that closes is there already
+      const Bytes row_key = RowKey(store, batch.keys[read.key_index].bytes, found->first);
+      time.rows[time.row_index[read.store].find(row_key)->second].disk = std::move(found->second);
     }
   }
   for (size_t i = 0; i < batch.items.size(); ++i) {
@@ -181,7 +183,11 @@ void EngineImpl::PlanSessions(Batch& batch) {
       // Its row may still be there: it must not matter when it is deleted.
       std::erase_if(known, [&](const Bounds& bounds) { return ExpiresAt(spec, bounds) <= of.time; });
       SessionStep step = Join(*spec.session, known, batch.items[i].record.timestamp_ms);
-      if (ClosesAt(spec, step.bounds) <= of.time) {
+      // One that was given, or is about to be, stays as it is. Who reaches it is behind stream time by more than grace.
+      const bool keeps = spec.session->final && options_.mutation != EngineOptions::Mutation::kGiven;
+      const bool over = keeps && std::any_of(step.merged.begin(), step.merged.end(),
+                                             [&](const Bounds& of_it) { return ClosesAt(spec, of_it) <= of.time; });
+      if (over || ClosesAt(spec, step.bounds) <= of.time) {
         of.late |= uint32_t{1} << store;
         continue;
       }
@@ -277,7 +283,10 @@ void EngineImpl::StageSessions(Task& task, const Batch& batch, size_t done) {
         StageRow(task, window.store, row_key, std::nullopt, timestamp);
         const auto row = batch.time->row_index[window.store].find(row_key);
         if (row == batch.time->row_index[window.store].end()) continue;  // of this batch: it has no end yet
-        StageRow(task, internal_store_, WindowEndRow(ExpiresAt(store, merged), WindowEnd::kExpire, store.name, row_key),
+        // It was open: if it is to be given, that is still to come.
+        StageRow(task, internal_store_,
+                 store.final() ? WindowEndRow(ClosesAt(store, merged), WindowEnd::kClose, store.name, row_key)
+                               : WindowEndRow(ExpiresAt(store, merged), WindowEnd::kExpire, store.name, row_key),
                  std::nullopt);
       }
       live[{window.store, RowKey(store, key, bounds)}] = {bounds, timestamp};

@@ -29,7 +29,7 @@ struct Worker {
   std::deque<uint64_t> cancelled_order;
   std::deque<TaskId> waiting;  // tasks with a batch ready, for want of a slot
 
-  // Transactions hold whole batches of it.
+  // Transactions hold whole batches of it. With an external store every worker is: its FINALIZE is STORE.
   bool hooked() const { return begin || finalize; }
   bool usable() const { return !goodbye && !dropped; }
   bool HasSlot(bool trace) const {

@@ -9,6 +9,8 @@ void BatchLedger::Sent(const protocol::FrameHead& head) {
     case Kind::kBatch:
     case Kind::kBegin:
     case Kind::kFinalize:
+    case Kind::kLoad:
+    case Kind::kStore:
       batches_.try_emplace(head.number);
       break;
     case Kind::kCancel:
@@ -49,9 +51,9 @@ void BatchLedger::Forget(uint64_t seq) {
   batches_.erase(batch);
 }
 
-BatchLedger::Verdict BatchLedger::Received(const protocol::Result& result) {
-  if (!batches_.contains(result.seq)) return Verdict::kUnknown;
-  Forget(result.seq);
+BatchLedger::Verdict BatchLedger::End(uint64_t seq) {
+  if (!batches_.contains(seq)) return Verdict::kUnknown;
+  Forget(seq);
   return Verdict::kDeliver;
 }
 

@@ -11,9 +11,9 @@
 
 namespace millstream::server {
 
-// Which batches one session was sent and has not ended, hooks (BEGIN, FINALIZE) among them: what a worker may talk about
-// at all, and how much. Replies of
-// an old session, of another worker's batch, or twice for one batch are wrong frames. Not thread-safe.
+// Which batches one session was sent and has not ended, hooks (BEGIN, FINALIZE) and LOAD and STORE among them: what a
+// worker may talk about at all, and how much. Replies of an old session, of another worker's batch, or twice for one
+// batch are wrong frames. Not thread-safe.
 class BatchLedger {
  public:
   // Requests (GET, SCAN) a worker may have open. An SDK has a few per task.
@@ -33,7 +33,9 @@ class BatchLedger {
   // A frame of the sidecar goes out.
   void Sent(const protocol::FrameHead& head);
   // What to do with a frame that came.
-  Verdict Received(const protocol::Result& result);
+  Verdict Received(const protocol::Result& result) { return End(result.seq); }
+  Verdict Received(const protocol::Checkpoint& checkpoint) { return End(checkpoint.seq); }
+  Verdict Received(const protocol::Stored& stored) { return End(stored.seq); }
   Verdict Received(const protocol::Get& get) { return Request(get.seq); }
   Verdict Received(const protocol::Scan& scan) { return Request(scan.seq); }
   Verdict Received(const protocol::Extend& extend);
@@ -48,6 +50,7 @@ class BatchLedger {
     uint32_t last_done = 0;
     int open_requests = 0;
   };
+  Verdict End(uint64_t seq);
   Verdict Request(uint64_t seq);
   void Cancel(uint64_t seq);
   void Answered(uint64_t seq);

@@ -200,6 +200,14 @@ bool WorkerServer::Impl::HandleMessage(Token token, Connection& connection, Inbo
     const uint64_t seq = extend->seq;
     return HandleVerdict(token, connection, ledger.Received(*extend), "EXTEND", seq, std::move(message));
   }
+  if (const auto* checkpoint = std::get_if<protocol::Checkpoint>(&message.message)) {
+    const uint64_t seq = checkpoint->seq;
+    return HandleVerdict(token, connection, ledger.Received(*checkpoint), "CHECKPOINT", seq, std::move(message));
+  }
+  if (const auto* stored = std::get_if<protocol::Stored>(&message.message)) {
+    const uint64_t seq = stored->seq;
+    return HandleVerdict(token, connection, ledger.Received(*stored), "STORED", seq, std::move(message));
+  }
   if (const auto* ping = std::get_if<protocol::Ping>(&message.message)) {
     return QueueOwn(token, connection, protocol::EncodeFrame(protocol::Pong{ping->nonce}));
   }

@@ -413,6 +413,20 @@ TEST_F(WorkerServerTest, HooksAreAnsweredAsBatchesAre) {
   EXPECT_EQ(server_->connected_workers(), 1);
 }
 
+TEST_F(WorkerServerTest, LoadAndStoreHaveAnswersOfTheirOwn) {
+  Start();
+  auto [worker, id] = Join();
+  ASSERT_EQ(server_->Send(id, EncodeFrame(protocol::Load{5, TaskId(0)})), absl::OkStatus());
+  ASSERT_EQ(server_->Send(id, EncodeFrame(protocol::Store{6, TaskId(0), 1, "checkpoint"})), absl::OkStatus());
+  ASSERT_TRUE(std::holds_alternative<protocol::Load>(*worker.Receive()));
+  ASSERT_TRUE(std::holds_alternative<protocol::Store>(*worker.Receive()));
+  ASSERT_TRUE(worker.Send(protocol::Checkpoint{5, 1, std::nullopt}));
+  ASSERT_TRUE(worker.Send(protocol::Stored{6, true}));
+  events_.WaitMessages(2);
+  ASSERT_TRUE(worker.Send(protocol::Stored{6, true}));
+  EXPECT_THAT(ExpectExpelled(worker, id, protocol::kUnknownBatch), HasSubstr("STORED for batch 6"));
+}
+
 TEST_F(WorkerServerTest, ResultsOfAnOldSessionAreRefused) {
   Start();
   auto [first, first_id] = Join();

@@ -18,7 +18,7 @@ absl::Status Abortable(std::string_view why) { return WithRecovery(absl::Aborted
 
 }  // namespace
 
-FaultRates FaultRates::None() { return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}; }
+FaultRates FaultRates::None() { return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}; }
 
 Bytes RowOf(const spec::StoreSpec& store, const log::Record& record) {
   return store.ttl ? store::TimedValue(record.timestamp_ms, *record.value) : *record.value;
@@ -426,6 +426,12 @@ void ScriptedMember::ConnectWorker() {
     workers_.back()->gathers = true;
     connected.hello.capabilities = {"begin", "finalize", "committed"};
   }
+  if (scene_->options.spec.external_store) {
+    workers_.back()->database = &scene_->database;
+    workers_.back()->database_lost = scene_->calm ? 0 : scene_->faults.database;
+    connected.hello.capabilities = {std::string(protocol::kExternalStoreCapability), "committed"};
+  }
+  connected.hello.capabilities.emplace_back(protocol::kSessionClosingsCapability);
   connected.hello.parallel = workers_.back()->parallel();
   Post(std::move(connected));
 }
@@ -490,6 +496,7 @@ void ScriptedMember::RestartTasks() {
 }
 
 void ScriptedMember::AskForState() {
+  if (scene_->options.spec.stores.empty()) return;
   const TaskId task(static_cast<int32_t>(scene_->Pick(4)));  // may be one that is not here
   const QueryId query = ++next_query_;
   const auto store = static_cast<store::StoreIndex>(scene_->Pick(scene_->options.spec.stores.size()));

@@ -13,6 +13,7 @@
 
 #include "common/base/clock.h"
 #include "sidecar/engine/engine.h"
+#include "sidecar/engine/testing/scripted_database.h"
 #include "sidecar/engine/testing/scripted_log.h"
 #include "sidecar/engine/testing/scripted_worker.h"
 
@@ -32,6 +33,7 @@ struct FaultRates {
   double apply_full = 0.02;      // the disk is full for a while
   double old_reply = 0.002;      // a worker repeats a RESULT of long ago
   double nonsense = 0.001;       // a worker says what it must not say
+  double database = 0.01;        // a LOAD, a STORE or an item meets a database that is gone
   double input_fails = 0.001;    // an input cannot be read: its task stops until a person restarts it
   double query = 0.01;           // somebody asks for state
 
@@ -58,6 +60,7 @@ struct ScriptedScene {
   EngineOptions options;  // names of processes and writers are added by each member
   FaultRates faults;
   bool gather = false;                            // workers want BEGIN and FINALIZE
+  ScriptedDatabase database;                      // with an external store
   bool calm = false;                              // no faults any more
   std::string failure;                            // the first thing that is wrong with the world; empty: nothing
   std::vector<ScriptedLog::Handle> late_commits;  // EndTxn requests still under way to the log

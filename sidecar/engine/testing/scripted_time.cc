@@ -46,6 +46,8 @@ void AddTimedStores(spec::StreamProcessorSpec* spec) {
                                                       absl::Milliseconds(40)};
   add("recent", spec::StoreType::kKeyValue).ttl = absl::Milliseconds(kTtl);
   spec->inputs[0].prefetch.push_back("recent");
+  add("stays", spec::StoreType::kSession).session = {absl::Milliseconds(12), absl::Milliseconds(10),
+                                                     absl::Milliseconds(35), true};
   add("timers", spec::StoreType::kKeyValue).internal = true;
   spec->timers = true;
 }
@@ -126,23 +128,28 @@ bool TimedModel::TakenByWindow(uint32_t store, int64_t at) const {
   return last + Millis(window.size) + Millis(window.grace) > *now_;
 }
 
-// Not if even together with what it would join it has ended too long ago.
-bool TimedModel::TakenBySession(const std::string& key, int64_t at) const {
-  const spec::SessionSpec& session = *spec_.stores[kVisits].session;
+// Not if even together with what it would join it has ended too long ago, nor if what it would join was given already.
+bool TimedModel::TakenBySession(uint32_t store, const std::string& key, int64_t at) const {
+  const spec::SessionSpec& session = *spec_.stores[store].session;
+  const auto open = [&](int64_t end) { return end + Millis(session.gap) + Millis(session.grace) >= *now_; };
   int64_t end = at;
-  for (const auto& [of, value] : sessions_) {
+  const auto all = sessions_.find(store);
+  for (const auto& [of, value] : all == sessions_.end() ? std::map<Key, std::string>() : all->second) {
     if (of.second.second + Millis(session.retention) < *now_) continue;  // gone
-    if (of.first == key && of.second.first <= at + Millis(session.gap) && of.second.second >= at - Millis(session.gap))
-      end = std::max(end, of.second.second);
+    if (of.first != key || of.second.first > at + Millis(session.gap) || of.second.second < at - Millis(session.gap))
+      continue;
+    if (session.final && !open(of.second.second)) return false;
+    end = std::max(end, of.second.second);
   }
-  return end + Millis(session.gap) + Millis(session.grace) >= *now_;
+  return open(end);
 }
 
 bool TimedModel::Reject(const std::optional<std::string>& key, int64_t id) {
   Advance(id);
   if (!key) return true;
   const int64_t at = TimeOf(id);
-  return TakenByWindow(kMinutes, at) || TakenByWindow(kHops, at) || TakenBySession(*key, at);
+  return TakenByWindow(kMinutes, at) || TakenByWindow(kHops, at) || TakenBySession(kVisits, *key, at) ||
+         TakenBySession(kStays, *key, at);
 }
 
 bool TimedModel::Record(const std::optional<std::string>& key, int64_t id) {
@@ -158,7 +165,9 @@ bool TimedModel::Record(const std::optional<std::string>& key, int64_t id) {
       value = NextValue(value.empty() ? std::nullopt : MaybeBytes(value), id);
     }
   }
-  if (TakenBySession(*key, at)) JoinSession(*key, id, at);
+  for (const uint32_t store : {kVisits, kStays}) {
+    if (TakenBySession(store, *key, at)) JoinSession(store, *key, id, at);
+  }
   Remember(*key, id, at);
   for (const SetTimer& timer : TimersOf(id, *key)) {
     if (timer.time) {
@@ -170,11 +179,12 @@ bool TimedModel::Record(const std::optional<std::string>& key, int64_t id) {
   return true;
 }
 
-void TimedModel::JoinSession(const std::string& key, int64_t id, int64_t at) {
-  const spec::SessionSpec& session = *spec_.stores[kVisits].session;
+void TimedModel::JoinSession(uint32_t store, const std::string& key, int64_t id, int64_t at) {
+  const spec::SessionSpec& session = *spec_.stores[store].session;
+  std::map<Key, std::string>& sessions = sessions_[store];
   std::pair<int64_t, int64_t> bounds{at, at};
   std::vector<std::string> merged;
-  for (auto of = sessions_.begin(); of != sessions_.end();) {
+  for (auto of = sessions.begin(); of != sessions.end();) {
     const auto [start, end] = of->first.second;
     const bool joins = of->first.first == key && start <= at + Millis(session.gap) && end >= at - Millis(session.gap);
     if (!joins || end + Millis(session.retention) < *now_) {
@@ -183,9 +193,9 @@ void TimedModel::JoinSession(const std::string& key, int64_t id, int64_t at) {
     }
     bounds = {std::min(bounds.first, start), std::max(bounds.second, end)};
     merged.push_back(of->second);
-    of = sessions_.erase(of);
+    of = sessions.erase(of);
   }
-  sessions_[{key, bounds}] = NextSession(merged, id);
+  sessions[{key, bounds}] = NextSession(merged, id);
 }
 
 bool TimedModel::Hides(int64_t written) const { return now_ && FloorTo(*now_, kStep) >= HiddenFrom(written); }
@@ -225,6 +235,13 @@ std::map<std::string, int> TimedModel::Outputs() const {
         ++outputs[ClosingOutput(of.first, of.second.first, value)];
     }
   }
+  if (const auto stays = sessions_.find(kStays); stays != sessions_.end()) {
+    const spec::SessionSpec& session = *spec_.stores[kStays].session;
+    for (const auto& [of, value] : stays->second) {
+      if (of.second.second + Millis(session.gap) + Millis(session.grace) < *now_)
+        ++outputs[ClosingOutput(of.first, of.second.first, value)];
+    }
+  }
   for (const auto& [of, timer] : timers_) {
     if (timer.second || timer.first <= *now_) ++outputs[TimerOutput(of.first, of.second, timer.first)];
   }
@@ -246,14 +263,16 @@ std::map<Bytes, Bytes> TimedModel::Rows(uint32_t store) const {
     if (ExpiresAt(spec, {of.second.first, of.second.second}) > now_.value_or(INT64_MIN))
       rows[RowKey(spec, of.first, {of.second.first, of.second.second})] = value;
   };
-  if (store == kVisits) {
-    for (const auto& [of, value] : sessions_) keep(of, value);
+  if (const auto known = sessions_.find(store); known != sessions_.end()) {
+    for (const auto& [of, value] : known->second) keep(of, value);
   } else if (const auto found = windows_.find(store); found != windows_.end()) {
     for (const auto& [of, value] : found->second) keep(of, value);
   }
   return rows;
 }
 
-size_t TimedModel::ends() const { return Rows(kMinutes).size() + Rows(kHops).size() + Rows(kVisits).size(); }
+size_t TimedModel::ends() const {
+  return Rows(kMinutes).size() + Rows(kHops).size() + Rows(kVisits).size() + Rows(kStays).size();
+}
 
 }  // namespace millstream::engine::testing

@@ -22,6 +22,7 @@ constexpr uint32_t kMinutes = 2;  // tumbling, given once when they close
 constexpr uint32_t kHops = 3;     // hopping
 constexpr uint32_t kVisits = 4;   // sessions
 constexpr uint32_t kRecent = 5;   // one value per record key, with a ttl; prefetched, read by GET and SCAN as well
+constexpr uint32_t kStays = 6;    // sessions, given once when they close
 // The stores above and the internal one.
 void AddTimedStores(spec::StreamProcessorSpec* spec);
 
@@ -82,14 +83,14 @@ class TimedModel {
   using Key = std::pair<std::string, std::pair<int64_t, int64_t>>;  // key, start, end
   void Advance(int64_t id);
   bool TakenByWindow(uint32_t store, int64_t at) const;
-  bool TakenBySession(const std::string& key, int64_t at) const;
-  void JoinSession(const std::string& key, int64_t id, int64_t at);
+  bool TakenBySession(uint32_t store, const std::string& key, int64_t at) const;
+  void JoinSession(uint32_t store, const std::string& key, int64_t id, int64_t at);
   void Remember(const std::string& key, int64_t id, int64_t at);
 
   spec::StreamProcessorSpec spec_;
   std::optional<int64_t> now_;
   std::map<uint32_t, std::map<Key, std::string>> windows_;                          // all there ever were
-  std::map<Key, std::string> sessions_;                                             // merged ones are gone
+  std::map<uint32_t, std::map<Key, std::string>> sessions_;                         // merged ones are gone
   std::map<std::string, std::pair<std::string, int64_t>> recent_;                   // written; never swept
   std::map<std::pair<std::string, std::string>, std::pair<int64_t, bool>> timers_;  // time, by the wall clock
 };

@@ -149,6 +149,7 @@ void ScriptedWorker::Accept(const protocol::SidecarMessage& message, std::vector
       const auto row = batch.known.find({kTotals, std::string(sent->keys.at(static_cast<size_t>(item.key_index)))});
       MS_CHECK(row == batch.known.end() || row->second.has_value());
     }
+    MS_CHECK(database == nullptr || transactions_.contains(batch.task));  // LOAD comes first
     MS_CHECK(batches_.emplace(batch.seq, std::move(batch)).second);
     MS_CHECK(static_cast<int>(batches_.size()) <= parallel_);
     const bool traced =
@@ -161,8 +162,10 @@ void ScriptedWorker::Accept(const protocol::SidecarMessage& message, std::vector
     batches_.erase(batch);
   } else if (const auto* open = std::get_if<protocol::Open>(&message)) {
     gathered_.erase(open->task);
+    transactions_.erase(open->task);
   } else if (const auto* close = std::get_if<protocol::Close>(&message)) {
     gathered_.erase(close->task);
+    transactions_.erase(close->task);
   } else if (const auto* begin = std::get_if<protocol::BeginTransaction>(&message)) {
     MS_CHECK(gathered_[begin->task].empty());  // FINALIZE or CLOSE came before
     protocol::Result result;
@@ -170,6 +173,10 @@ void ScriptedWorker::Accept(const protocol::SidecarMessage& message, std::vector
     Say(result, events);
   } else if (const auto* finalize = std::get_if<protocol::FinalizeTransaction>(&message)) {
     Finalize(*finalize, events);
+  } else if (const auto* load = std::get_if<protocol::Load>(&message)) {
+    LoadRow(*load, events);
+  } else if (const auto* store = std::get_if<protocol::Store>(&message)) {
+    StoreRow(*store, events);
   } else if (const auto* values = std::get_if<protocol::Values>(&message)) {
     auto batch = batches_.find(values->seq);
     if (batch == batches_.end() || batch->second.waits_for != values->rid) return;
@@ -282,6 +289,7 @@ void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
     return;
   }
   const bool fails = item.input.fate == Fate::kFails || (item.input.fate == Fate::kFailsOnce && item.attempt == 1);
+  if (!fails && database != nullptr) return HandleInDatabase(batch, item, events);
   if (!fails) {
     Reads reads;
     RecentReads recent;
@@ -292,9 +300,7 @@ void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
       batch.writes.push_back(std::move(write));
     }
     if (timed != nullptr) HandleTime(batch, item, recent);
-    if (item.input.fate == Fate::kOverLimit) effects.output.resize(kTooLarge, '!');
-    batch.outputs.push_back({0, item.key, std::move(effects.output)});
-    for (const auto& [key, looped] : effects.loop) batch.outputs.push_back({1, key, looped.Encode()});
+    AddOutputs(batch, item, std::move(effects));
     ++batch.next;
     batch.extended = false;
     batch.rows.clear();
@@ -305,6 +311,75 @@ void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
   if (fails) failure = protocol::Failure{"Handler", "Scripted", StrCat("record ", item.input.id), true};
   SendResult(batch, std::move(failure), events);
   batches_.erase(batch.seq);
+}
+
+void ScriptedWorker::AddOutputs(Batch& batch, const Item& item, Effects effects) {
+  if (item.input.fate == Fate::kOverLimit) effects.output.resize(kTooLarge, '!');
+  batch.outputs.push_back({0, item.key, std::move(effects.output)});
+  for (const auto& [key, looped] : effects.loop) batch.outputs.push_back({1, key, looped.Encode()});
+}
+
+// The item's changes are in the database's transaction, whatever becomes of its RESULT.
+void ScriptedWorker::HandleInDatabase(Batch& batch, const Item& item, std::vector<Event>* events) {
+  if (Chance(database_lost)) {
+    transactions_.erase(batch.task);  // to use it again without LOAD would be wrong
+    SayFailed(batch.seq, "Store", events);
+    batches_.erase(batch.seq);
+    return;
+  }
+  AddOutputs(batch, item, transactions_.at(batch.task).Apply(item.key, item.input));
+  ++batch.next;
+  batch.extended = false;
+  if (batch.next < batch.items.size() && !Chance(stop_early)) return;
+  SendResult(batch, std::nullopt, events);
+  batches_.erase(batch.seq);
+}
+
+void ScriptedWorker::LoadRow(const protocol::Load& load, std::vector<Event>* events) {
+  transactions_.erase(load.task);
+  last_seq_ = load.seq;
+  if (Chance(database_lost)) return SayFailed(load.seq, "Handler", events);
+  ScriptedDatabase::Row& row = database->rows[load.task];
+  ++row.fence;
+  if (Chance(database_lost)) return SayFailed(load.seq, "Handler", events);  // behind the commit
+  transactions_[load.task] = row.model;
+  protocol::Checkpoint answer{load.seq, row.fence, std::nullopt};
+  if (row.checkpoint) answer.checkpoint = *row.checkpoint;
+  Say(answer, events);
+}
+
+void ScriptedWorker::StoreRow(const protocol::Store& store, std::vector<Event>* events) {
+  const auto transaction = transactions_.find(store.task);
+  MS_CHECK(transaction != transactions_.end());
+  for (const auto& [seq, batch] : batches_) MS_CHECK(batch.task != store.task);
+  last_seq_ = store.seq;
+  ScriptedDatabase::Row& row = database->rows[store.task];
+  if (Chance(database_lost)) {  // before the commit
+    transactions_.erase(transaction);
+    return SayFailed(store.seq, "Handler", events);
+  }
+  if (row.fence != store.fence) {
+    transactions_.erase(transaction);
+    return Say(protocol::Stored{store.seq, false}, events);
+  }
+  row.model = transaction->second;
+  row.checkpoint.emplace(store.checkpoint);
+  if (Chance(database_lost)) {  // behind it
+    transactions_.erase(transaction);
+    return SayFailed(store.seq, "Handler", events);
+  }
+  if (Chance(database_lost)) {
+    state_ = State::kCrashed;
+    return;
+  }
+  Say(protocol::Stored{store.seq, true}, events);
+}
+
+void ScriptedWorker::SayFailed(uint64_t seq, const char* failure_class, std::vector<Event>* events) {
+  protocol::Result result;
+  result.seq = seq;
+  result.failure = protocol::Failure{failure_class, "OperationalError", "the database is gone", true};
+  Say(result, events);
 }
 
 void ScriptedWorker::HandleTime(Batch& batch, const Item& item, const RecentReads& recent) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sidecar/engine/io.h"
+#include "sidecar/engine/testing/scripted_database.h"
 #include "sidecar/engine/testing/scripted_handler.h"
 #include "sidecar/engine/testing/scripted_time.h"
 
@@ -42,6 +43,9 @@ class ScriptedWorker {
   double stop_early = 0.05;
   // Set with windows and timers.
   const spec::StreamProcessorSpec* timed = nullptr;
+  // Set with an external store, and the chance that it is gone whenever it is needed.
+  ScriptedDatabase* database = nullptr;
+  double database_lost = 0;
   // Sometimes an old frame of another life comes again.
   uint64_t last_seq() const { return last_seq_; }
 
@@ -95,6 +99,11 @@ class ScriptedWorker {
   void SendScan(Batch& batch, uint32_t store, const std::string& from, const std::string& to,
                 std::vector<Event>* events);
   void Finalize(const protocol::FinalizeTransaction& finalize, std::vector<Event>* events);
+  void LoadRow(const protocol::Load& load, std::vector<Event>* events);
+  void StoreRow(const protocol::Store& store, std::vector<Event>* events);
+  void HandleInDatabase(Batch& batch, const Item& item, std::vector<Event>* events);
+  void SayFailed(uint64_t seq, const char* failure_class, std::vector<Event>* events);
+  void AddOutputs(Batch& batch, const Item& item, Effects effects);
   void SendResult(const Batch& batch, std::optional<protocol::Failure> failure, std::vector<Event>* events);
   protocol::StateOps NewOps(Batch& batch);
   template <typename Message>
@@ -109,6 +118,7 @@ class ScriptedWorker {
   std::deque<std::string> inbox_;
   std::map<uint64_t, Batch> batches_;
   std::map<TaskId, std::vector<Output>> gathered_;
+  std::map<TaskId, Model> transactions_;  // in the database
   uint64_t next_rid_ = 1, last_seq_ = 0;
 };
 

@@ -25,8 +25,11 @@ EngineOptions WorldEngineOptions(const WorldOptions& options) {
     if (static_cast<int>(spec.inputs.size()) == options.inputs) break;
     spec.inputs.push_back({.name = name, .topic = name, .start_from = {}, .partitioner = {}, .prefetch = {"totals"}});
   }
-  spec.stores.push_back({.name = "totals", .backend = {}, .changelog = {true, "g-totals-changelog", {}}});
-  spec.stores.push_back({.name = "index", .backend = {}, .changelog = {true, "g-index-changelog", {}}});
+  spec.external_store = options.external;
+  if (!options.external) {
+    spec.stores.push_back({.name = "totals", .backend = {}, .changelog = {true, "g-totals-changelog", {}}});
+    spec.stores.push_back({.name = "index", .backend = {}, .changelog = {true, "g-index-changelog", {}}});
+  }
   if (options.timed) AddTimedStores(&spec);
   if (options.timed) out.ttl_steps = kRecentSteps;
   if (options.visits) {
@@ -55,6 +58,9 @@ EngineOptions WorldEngineOptions(const WorldOptions& options) {
         {.name = "loop", .topic = "g-loop", .create = std::nullopt, .partitioner = {}, .loop = true});
     out.output_partitions.push_back(options.partitions);
     out.output_max_bytes.push_back(1000);
+  }
+  for (spec::InputSpec& input : spec.inputs) {
+    if (options.external) input.prefetch.clear();
   }
   out.dead_letter_partitions = options.partitions;
   out.owner_stamp = "local/default/scripted";

@@ -31,6 +31,7 @@ struct WorldOptions {
   bool gather = false;  // workers keep outputs until FINALIZE
   int records = 150;    // over all partitions
   int keys = 5;
+  bool external = false;    // the state is in a database of the workers'
   bool timed = false;       // windows, sessions and timers; with one input
   bool visits = false;      // walks over "totals"; with `timed`
   bool bad_records = true;  // records that fail, crash, exceed limits; not with kStop, which they would end

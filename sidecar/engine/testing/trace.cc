@@ -77,7 +77,7 @@ std::string Describe(const Event& event) {
               out << " RESULT " << result->seq << " done " << result->done << (result->failure ? " failure" : "");
             }
             if (const auto* get = std::get_if<protocol::Get>(&e.message))
-              out << " GET " << get->rid << " " << get->keys.at(0);
+              out << " GET " << get->rid << " " << (get->keys.empty() ? std::string_view("-") : get->keys[0]);
             if (const auto* scan = std::get_if<protocol::Scan>(&e.message)) {
               out << " SCAN " << scan->rid << " after " << (scan->cursor ? *scan->cursor : "nothing");
               for (const auto& [store, ops] : scan->new_ops) {
