@@ -155,8 +155,8 @@ void CaseRun::NoteHook(uint64_t seq, TaskId task) {
   next_seq_ = std::max(next_seq_, seq + 1);
 }
 
-// What follows from a frame that was written out by hand, if it is one: the RESULT of a BATCH, BEGIN or FINALIZE is
-// legal, after CANCEL it is dropped, and after GOODBYE the worker leaves.
+// What follows from a frame that was written out by hand, if it is one: the RESULT of a BATCH, BEGIN, FINALIZE, LOAD or
+// STORE is legal, after CANCEL it is dropped, and after GOODBYE the worker leaves.
 void CaseRun::NoteSent(std::string_view frame) {
   if (frame.size() <= protocol::kFrameHeaderBytes) return;
   const auto message = protocol::DecodeSidecarMessage(frame.substr(protocol::kFrameHeaderBytes));
@@ -168,6 +168,8 @@ void CaseRun::NoteSent(std::string_view frame) {
   }
   if (const auto* begin = std::get_if<protocol::BeginTransaction>(&*message)) return NoteHook(begin->seq, begin->task);
   if (const auto* end = std::get_if<protocol::FinalizeTransaction>(&*message)) return NoteHook(end->seq, end->task);
+  if (const auto* load = std::get_if<protocol::Load>(&*message)) return NoteHook(load->seq, load->task);
+  if (const auto* store = std::get_if<protocol::Store>(&*message)) return NoteHook(store->seq, store->task);
   const auto* batch = std::get_if<protocol::Batch>(&*message);
   if (batch == nullptr || FindFlight(batch->seq) != nullptr) return;
   Flight& flight = flights_.emplace_back();
@@ -224,7 +226,7 @@ absl::Status CaseRun::SendBytes(std::string_view bytes) {
 }
 
 absl::StatusOr<WorkerFrame> CaseRun::Next(std::string_view wanted, absl::Duration timeout) {
-  const absl::Duration deadline = SystemClock().Monotonic() + timeout;
+  absl::Duration deadline = SystemClock().Monotonic() + timeout;
   while (true) {
     absl::StatusOr<WorkerFrame> frame = link_->Receive(deadline - SystemClock().Monotonic());
     if (absl::IsOutOfRange(frame.status())) Log("<- end of the connection");
@@ -237,7 +239,17 @@ absl::StatusOr<WorkerFrame> CaseRun::Next(std::string_view wanted, absl::Duratio
     }
     MS_ASSIGN_OR_RETURN(const bool absorbed, Absorb(*frame, wanted));
     if (!absorbed) return frame;
+    // A worker that says how it gets on is waited for as long as it does.
+    if (!wanted.empty() && Progressed(*frame)) deadline = SystemClock().Monotonic() + timeout;
   }
+}
+
+// Whether it is an EXTEND that says more than the one before of its batch.
+bool CaseRun::Progressed(const WorkerFrame& frame) {
+  const auto* extend = std::get_if<protocol::Extend>(&frame.message);
+  if (extend == nullptr) return false;
+  const std::vector<uint32_t>& all = FindFlight(extend->seq)->extends;
+  return all.size() < 2 || all.back() > all[all.size() - 2];
 }
 
 // What a worker may send at any time; checks it, and gives false for what a step has to want.
@@ -314,6 +326,8 @@ absl::Status CaseRun::Expect(const Json& pattern) {
   }
   MS_RETURN_IF_ERROR(Fails(Differences(pattern, message, kind, false)));
   if (const auto* result = std::get_if<protocol::Result>(&frame.message)) FindFlight(result->seq)->ended = true;
+  if (const auto* checkpoint = std::get_if<protocol::Checkpoint>(&frame.message)) Answered(checkpoint->seq);
+  if (const auto* stored = std::get_if<protocol::Stored>(&frame.message)) Answered(stored->seq);
   if (kind == "GET" || kind == "SCAN") read_ = std::move(frame);
   return absl::OkStatus();
 }
@@ -411,6 +425,10 @@ absl::Status CaseRun::Exit(const Json& code) {
   if (!got.has_value()) return Fails("the program still runs");
   Log(StrCat("-- the program ended with exit code ", *got));
   return Fails(Differences(code, *got, "exit code", false));
+}
+
+void CaseRun::Answered(uint64_t seq) {
+  if (Flight* flight = FindFlight(seq)) flight->ended = true;
 }
 
 Flight* CaseRun::FindFlight(uint64_t seq) {

@@ -70,6 +70,7 @@ class CaseRun {
   absl::Status SendBytes(std::string_view bytes);
   // The next frame that is of one of these kinds or that nothing else accounts for.
   absl::StatusOr<WorkerFrame> Next(std::string_view wanted, absl::Duration timeout);
+  bool Progressed(const WorkerFrame& frame);
   absl::StatusOr<bool> Absorb(const WorkerFrame& frame, std::string_view wanted);
   absl::Status AnswerRead(const WorkerFrame& frame);
   absl::Status Expect(const Json& pattern);
@@ -83,6 +84,7 @@ class CaseRun {
   absl::Status Signal(const Json& name);
   absl::Status Exit(const Json& code);
 
+  void Answered(uint64_t seq);
   Flight* FindFlight(uint64_t seq);
   size_t StoreId(std::string_view name) const;  // kNone if there is none
   void Log(std::string line);

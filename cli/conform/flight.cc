@@ -70,7 +70,7 @@ absl::StatusOr<CaseRecord> ReadTimer(const Json& map) {
   return timer;
 }
 
-// {closes: STORE, key, start, attempt?}
+// {closes: STORE, key, start, end (of a session), attempt?}
 absl::StatusOr<CaseRecord> ReadClosing(const Json& map, const std::vector<StoreShape>& shapes) {
   CaseRecord closing;
   closing.type = protocol::RecordItem::Type::kClosing;
@@ -82,7 +82,9 @@ absl::StatusOr<CaseRecord> ReadClosing(const Json& map, const std::vector<StoreS
       MS_ASSIGN_OR_RETURN(closing.key, ReadBytes(value));
     } else if (field == "start" && value.is_number_integer()) {
       closing.start_ms = value.get<int64_t>();
-      closing.end_ms = closing.start_ms + shape.size_ms;
+      if (shape.type != StoreShape::Type::kSession) closing.end_ms = closing.start_ms + shape.size_ms;
+    } else if (field == "end" && shape.type == StoreShape::Type::kSession && value.is_number_integer()) {
+      closing.end_ms = value.get<int64_t>();
     } else if (field == "attempt" && value.is_number_unsigned()) {
       closing.attempt = value.get<uint32_t>();
     } else if (field != "closes") {
@@ -200,7 +202,8 @@ class StateFill {
     for (protocol::RecordItem& item : batch->items) {
       if (item.type != protocol::RecordItem::Type::kClosing) continue;
       const std::string_view key = batch->keys[static_cast<size_t>(item.key_index)];
-      item.closing.value = Value(item.store, RowKey(shapes_[item.store], key, item.closing.start_ms, 0));
+      item.closing.value =
+          Value(item.store, RowKey(shapes_[item.store], key, item.closing.start_ms, item.closing.end_ms));
     }
   }
 

@@ -46,7 +46,7 @@ struct Flight {
   std::optional<int64_t> watermark_ms;
   std::vector<CaseRecord> records;
   Json not_prefetched = Json::object();  // store -> [key] or true: left out of the state that travels along
-  bool hook = false;                     // BEGIN or FINALIZE: no records, and a failure of its own
+  bool hook = false;                     // BEGIN, FINALIZE, LOAD, STORE: no records, and a failure of its own
   bool cancelled = false;
   bool ended = false;
   std::vector<uint32_t> extends;   // `done` of the EXTENDs since BATCH

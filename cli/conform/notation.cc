@@ -26,16 +26,29 @@ struct NamedKind {
   protocol::Kind kind;
 };
 constexpr NamedKind kKinds[] = {
-    {"HELLO", protocol::Kind::kHello},         {"WELCOME", protocol::Kind::kWelcome},
-    {"OPEN", protocol::Kind::kOpen},           {"CLOSE", protocol::Kind::kClose},
-    {"BATCH", protocol::Kind::kBatch},         {"RESULT", protocol::Kind::kResult},
-    {"CANCEL", protocol::Kind::kCancel},       {"GET", protocol::Kind::kGet},
-    {"VALUES", protocol::Kind::kValues},       {"SCAN", protocol::Kind::kScan},
-    {"ROWS", protocol::Kind::kRows},           {"EXTEND", protocol::Kind::kExtend},
-    {"PING", protocol::Kind::kPing},           {"PONG", protocol::Kind::kPong},
-    {"ERROR", protocol::Kind::kError},         {"GOODBYE", protocol::Kind::kGoodbye},
-    {"BEGIN", protocol::Kind::kBegin},         {"FINALIZE", protocol::Kind::kFinalize},
+    {"HELLO", protocol::Kind::kHello},
+    {"WELCOME", protocol::Kind::kWelcome},
+    {"OPEN", protocol::Kind::kOpen},
+    {"CLOSE", protocol::Kind::kClose},
+    {"BATCH", protocol::Kind::kBatch},
+    {"RESULT", protocol::Kind::kResult},
+    {"CANCEL", protocol::Kind::kCancel},
+    {"GET", protocol::Kind::kGet},
+    {"VALUES", protocol::Kind::kValues},
+    {"SCAN", protocol::Kind::kScan},
+    {"ROWS", protocol::Kind::kRows},
+    {"EXTEND", protocol::Kind::kExtend},
+    {"PING", protocol::Kind::kPing},
+    {"PONG", protocol::Kind::kPong},
+    {"ERROR", protocol::Kind::kError},
+    {"GOODBYE", protocol::Kind::kGoodbye},
+    {"BEGIN", protocol::Kind::kBegin},
+    {"FINALIZE", protocol::Kind::kFinalize},
     {"COMMITTED", protocol::Kind::kCommitted},
+    {"LOAD", protocol::Kind::kLoad},
+    {"CHECKPOINT", protocol::Kind::kCheckpoint},
+    {"STORE", protocol::Kind::kStore},
+    {"STORED", protocol::Kind::kStored},
 };
 
 void BigEndian(uint64_t value, int bytes, std::string* out) {
