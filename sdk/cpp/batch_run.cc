@@ -302,7 +302,9 @@ MaybeView BatchRun::ItemValue() const {
 }
 
 int64_t BatchRun::ItemTime() const {
-  return item().type == ItemType::kClosing ? item().closing.end_ms - 1 : item().timestamp_ms;
+  if (item().type != ItemType::kClosing) return item().timestamp_ms;
+  // The last time that belongs to it.
+  return item().closing.end_ms - (IsSession(welcome().stores[item().store]) ? 0 : 1);
 }
 
 bool BatchRun::Cancelled() {

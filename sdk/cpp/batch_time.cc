@@ -69,7 +69,9 @@ BatchRun::Slots::iterator BatchRun::FindRow(int store, std::string_view key, con
 
 bool BatchRun::ItemNames(int store, const Window& window) const {
   const auto id = static_cast<uint32_t>(store);
-  if (item().type == ItemType::kClosing) return item().store == id && item().closing.start_ms == window.start_ms;
+  if (item().type == ItemType::kClosing) {
+    return item().store == id && Window{item().closing.start_ms, item().closing.end_ms} == window;
+  }
   return std::any_of(item().windows.begin(), item().windows.end(), [&](const protocol::ItemWindow& named) {
     if (named.store != id) return false;
     if (!named.session) return named.start_ms == window.start_ms;
@@ -110,9 +112,12 @@ absl::Status BatchRun::WriteRow(int store, const Window& window, MaybeView value
 absl::Status BatchRun::FetchClosing() {
   row_value_.reset();
   if (item().closing.value.what == What::kValue) row_value_ = item().closing.value.value;
-  if (item().closing.value.what != What::kNotPrefetched) return absl::OkStatus();
-  MS_ASSIGN_OR_RETURN(row_value_, ReadRow(static_cast<int>(item().store), std::nullopt,
-                                          {item().closing.start_ms, item().closing.end_ms}));
+  if (item().closing.value.what == What::kNotPrefetched) {
+    MS_ASSIGN_OR_RETURN(row_value_, ReadRow(static_cast<int>(item().store), std::nullopt,
+                                            {item().closing.start_ms, item().closing.end_ms}));
+  }
+  // An empty value is a session without one.
+  if (row_value_ == std::string_view() && IsSession(welcome().stores[item().store])) row_value_.reset();
   return absl::OkStatus();
 }
 

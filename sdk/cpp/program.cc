@@ -5,11 +5,10 @@
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "sdk/cpp/batch_run.h"
+#include "sdk/cpp/row_key.h"
 
 namespace millstream::worker {
 namespace {
-
-bool IsFinal(const protocol::StoreInfo& store) { return store.window.has_value() && store.window->final; }
 
 absl::Status CheckStores(const Program& program, const protocol::Welcome& welcome) {
   for (const protocol::StoreInfo& store : welcome.stores) {
@@ -20,7 +19,7 @@ absl::Status CheckStores(const Program& program, const protocol::Welcome& welcom
     if (IsFinal(store) && !program.closings.contains(store.name)) {
       return absl::FailedPreconditionError(
           StrCat("store \"", store.name,
-                 "\" has emit: Final in the manifest, and the program has no handler for its windows; add OnClose(\"",
+                 "\" has emit: Final in the manifest, and the program has no handler for what closes; add OnClose(\"",
                  store.name, "\", ...)"));
     }
   }
@@ -53,9 +52,9 @@ absl::Status CheckVisits(const Program& program, const protocol::Welcome& welcom
                                                   ", there are ", welcome.stores.size(), "; use a later C++ SDK"));
     }
     if (!program.visits.contains(visit.name)) {
-      return absl::FailedPreconditionError(
-          StrCat("the manifest declares visit \"", visit.name,
-                 "\", for which the program has no handler; add OnVisit(\"", visit.name, "\", ...)"));
+      return absl::FailedPreconditionError(StrCat("the manifest declares visit \"", visit.name,
+                                                  "\", for which the program has no handler; add OnVisit(\"",
+                                                  visit.name, "\", ...)"));
     }
   }
   for (const HandlerMap* handlers : {&program.visits, &program.visit_ends}) {
@@ -79,6 +78,7 @@ std::vector<std::string> Program::Capabilities() const {
   if (finalize) wanted.emplace_back(protocol::kFinalizeCapability);
   if (committed) wanted.emplace_back(protocol::kCommittedCapability);
   if (!visits.empty()) wanted.emplace_back(protocol::kVisitsCapability);
+  if (!closings.empty()) wanted.emplace_back(protocol::kSessionClosingsCapability);
   return wanted;
 }
 
@@ -89,7 +89,8 @@ absl::Status CheckFits(const Program& program, const protocol::Welcome& welcome)
     return absl::FailedPreconditionError(StrCat("the program handles timers (\"", program.timers.begin()->first,
                                                 "\"), and the manifest has none; add timers: {} under spec"));
   }
-  MS_RETURN_IF_ERROR(CheckNames(program.closings, welcome, "handles closing windows", "with emit: Final", IsFinal));
+  MS_RETURN_IF_ERROR(
+      CheckNames(program.closings, welcome, "handles closing windows or sessions", "with emit: Final", IsFinal));
   return CheckNames(program.merges, welcome, "merges sessions", "of type Session",
                     [](const protocol::StoreInfo& store) { return store.type == "Session"; });
 }

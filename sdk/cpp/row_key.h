@@ -18,6 +18,10 @@ inline constexpr size_t kWindowSuffix = 8, kSessionSuffix = 16;
 
 inline bool IsWindowed(const protocol::StoreInfo& store) { return store.type != "KeyValue"; }
 inline bool IsSession(const protocol::StoreInfo& store) { return store.type == "Session"; }
+// Its windows or sessions are told when they close.
+inline bool IsFinal(const protocol::StoreInfo& store) {
+  return (store.window.has_value() && store.window->final) || (store.session.has_value() && store.session->final);
+}
 
 inline void AppendRowSuffix(bool session, const Window& window, std::string* row) {
   const uint64_t flip = session ? kSignBit : 0;

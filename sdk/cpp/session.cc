@@ -238,7 +238,7 @@ std::string Session::WrongIds(const protocol::Batch& batch) const {
       return StrCat("input ", item.input, ", there are ", welcome().inputs.size());
     if (item.type == Type::kVisit && item.visit >= welcome().visits.size())
       return StrCat("a row of visit ", item.visit, ", there are ", welcome().visits.size());
-    if (item.type == Type::kClosing && !is_type(item.store, "Window"))
+    if (item.type == Type::kClosing && !is_type(item.store, "Window") && !is_type(item.store, "Session"))
       return StrCat("a closing window of store ", item.store, ", which has none");
     for (const protocol::ItemWindow& window : item.windows) {
       if (!is_type(window.store, window.session ? "Session" : "Window"))

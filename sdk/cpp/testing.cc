@@ -38,7 +38,8 @@ protocol::StoreInfo StoreOf(const TestWindows& windows, int64_t max_bytes) {
 
 protocol::StoreInfo StoreOf(const TestSessions& sessions, int64_t max_bytes) {
   protocol::StoreInfo store{sessions.name, "Session", sessions.prefetched, max_bytes};
-  store.session = {sessions.gap_ms, sessions.grace_ms, Or(sessions.retention_ms, sessions.gap_ms + sessions.grace_ms)};
+  store.session = {sessions.gap_ms, sessions.grace_ms, Or(sessions.retention_ms, sessions.gap_ms + sessions.grace_ms),
+                   sessions.final};
   return store;
 }
 

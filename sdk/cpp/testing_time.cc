@@ -97,7 +97,12 @@ void KitTime::OpenSession(uint32_t store, std::string_view key, int64_t timestam
     session.end_ms = std::max(session.end_ms, each.end_ms);
     session.merged.emplace_back(each.start_ms, each.end_ms);
   }
-  if (ClosesAt(store, {session.start_ms, session.end_ms}) <= now) return;
+  // One that was given stays as it is.
+  const bool over = welcome_.stores[store].session->final &&
+                    std::any_of(session.merged.begin(), session.merged.end(), [&](const auto& merged) {
+                      return ClosesAt(store, {merged.first, merged.second}) <= now;
+                    });
+  if (over || ClosesAt(store, {session.start_ms, session.end_ms}) <= now) return;
   std::sort(session.merged.begin(), session.merged.end());
   others.push_back({session.start_ms, session.end_ms});
   known = std::move(others);
@@ -149,7 +154,7 @@ std::vector<KitDue> KitTime::Due(std::optional<int64_t> now, int64_t wall_ms) co
   }
   for (uint32_t store = 0; store < welcome_.stores.size() && now.has_value(); ++store) {
     const protocol::StoreInfo& info = welcome_.stores[store];
-    if (!info.window.has_value() || !info.window->final) continue;
+    if (!IsFinal(info)) continue;
     for (const auto& [row, value] : rows_[store]) {
       const auto [key, window] = Parse(store, row);
       const int64_t time = ClosesAt(store, window);
@@ -179,7 +184,7 @@ void KitTime::Sweep(int64_t now) {
   for (uint32_t store = 0; store < welcome_.stores.size(); ++store) {
     const protocol::StoreInfo& info = welcome_.stores[store];
     if (!IsWindowed(info)) continue;
-    const bool told = info.window.has_value() && info.window->final;
+    const bool told = IsFinal(info);
     std::erase_if(rows_[store], [&](const auto& row) {
       if (ExpiresAt(store, Parse(store, row.first).second) > now) return false;
       return !told || closed_.erase({store, row.first}) > 0;

@@ -163,6 +163,35 @@ App* AddVisits(App* app) {
   return app;
 }
 
+TEST_P(Fetching, ASessionIsToldOnceWhenItCloses) {
+  App app;
+  AddVisits(&app);
+  std::vector<std::string> told;
+  OnClose(app, visits, [&told](Context& ctx, const ClosedSession<std::string, int64_t>& closed) -> absl::Status {
+    told.push_back(closed.key + " " + std::to_string(closed.window.start_ms) + ".." +
+                   std::to_string(closed.window.end_ms) + "=" +
+                   (closed.value.has_value() ? std::to_string(*closed.value) : "-"));
+    return log.Put(ctx, ctx.timestamp_ms());
+  });
+  TestKit kit(app, {.stores = {"log"},
+                    .outputs = {"out"},
+                    .sessions = {{.name = "visits",
+                                  .gap_ms = 10,
+                                  .grace_ms = 5,
+                                  .retention_ms = 1000,
+                                  .final = true,
+                                  .prefetched = GetParam()}}});
+  ASSERT_EQ(kit.FeedBatch("in", {At(0), At(10), At(20), At(12), At(35)}), absl::OkStatus());
+  EXPECT_THAT(told, IsEmpty());
+  // 30 would reach the one that is over; 31 does not.
+  ASSERT_EQ(kit.FeedBatch("in", {At(50, "silent"), At(30), At(36)}), absl::OkStatus());
+  EXPECT_THAT(told, ElementsAre("a 0..20=4"));
+  EXPECT_EQ(kit.State("log").at("a"), "20");
+  ASSERT_EQ(kit.Feed("in", At(90, "silent")), absl::OkStatus());
+  EXPECT_THAT(told, ElementsAre("a 0..20=4", "a 35..36=2", "a 50..50=-"));
+  EXPECT_THAT(Rows(kit, "visits"), ElementsAre("a 0..20=4", "a 35..36=2", "a 50..50=", "a 90..90="));
+}
+
 TEST_P(Fetching, SessionsGrowAndMerge) {
   const TestSetup setup{.outputs = {"out"},
                         .sessions = {{.name = "visits", .gap_ms = 10, .retention_ms = 1000, .prefetched = GetParam()}},
@@ -293,7 +322,7 @@ TEST(Fits, WhatTheManifestLacksIsNamed) {
   const TestWindows final{.name = "minutes", .size_ms = 60, .final = true};
   EXPECT_THAT(problem(AddTimers, {}), HasSubstr("and the manifest has none; add timers: {} under spec"));
   EXPECT_THAT(problem(closing, {.windows = {windows}}),
-              HasSubstr("closing windows of \"minutes\"; stores with emit: Final in the manifest: none"));
+              HasSubstr("closing windows or sessions of \"minutes\"; stores with emit: Final in the manifest: none"));
   EXPECT_THAT(problem(counting, {.windows = {final}}), HasSubstr("add OnClose(\"minutes\", ...)"));
   EXPECT_THAT(problem(merging, {}),
               HasSubstr("merges sessions of \"visits\"; stores of type Session in the manifest: none"));

@@ -188,10 +188,9 @@ absl::Status DoTime(Context& ctx, const Words& words) {
 }
 
 bool IsOfTime(std::string_view command) {
-  static constexpr std::string_view kCommands[] = {"windows",       "count_windows", "set_windows", "delete_windows",
-                                                   "window",        "set_window",    "session",     "set_session",
-                                                   "count_session", "timer",         "cancel",      "watermark",
-                                                   "visit",         "visit_size"};
+  static constexpr std::string_view kCommands[] = {
+      "windows",     "count_windows", "set_windows", "delete_windows", "window",    "set_window", "session",
+      "set_session", "count_session", "timer",       "cancel",         "watermark", "visit",      "visit_size"};
   return std::find(std::begin(kCommands), std::end(kCommands), command) != std::end(kCommands);
 }
 
@@ -262,7 +261,9 @@ absl::Status Due(Context& ctx) {
 }
 
 absl::Status Closed(Context& ctx) {
-  MS_RETURN_IF_ERROR(ctx.Emit("out", ctx.key(), StrCat(BoundsOf(ctx.closing()), "=", ctx.value().value_or("~"))));
+  std::string text = BoundsOf(ctx.closing());
+  if (ctx.value().has_value()) StrAppend(&text, "=", *ctx.value());
+  MS_RETURN_IF_ERROR(ctx.Emit("out", ctx.key(), text));
   return StoredScript(ctx);
 }
 
@@ -318,6 +319,7 @@ int Main() {
     if (feature == "timers") app.OnTimer("tick", Due).OnTimer("other", Due);
     if (feature == "visits") app.OnVisit("walk", Visited).OnVisitEnd("walk", EmitVisit);
     if (feature == "closings") app.OnClose("final", Closed);
+    if (feature == "sessionClosings") app.OnClose("stays", Closed);
     if (feature == "hooks") {
       app.OnBegin([](Context&) { return absl::OkStatus(); }).OnFinalize(SendGathered).OnCommitted([](int32_t) {});
     }

@@ -53,6 +53,7 @@ struct TestSessions {
   int64_t gap_ms = 0;        ///< two records further apart are of two sessions; above 0
   int64_t grace_ms = 0;      ///< how long it takes late records behind its end and gap
   int64_t retention_ms = 0;  ///< from its end, how long it can be read; 0: gap and grace
+  bool final = false;        ///< `emit: Final`: its handler is called when it closes
   bool prefetched = true;    ///< whether values travel with the batch
 };
 
@@ -101,8 +102,8 @@ struct TestTimer {
 /// Runs the handlers of an App without a sidecar: records go through the same code as in production (codecs, read your
 /// writes, the prefix rule, limits, windows, sessions, timers), state and outputs are kept in memory. Event time is
 /// that of the records fed; timers of the wall clock follow Advance. What becomes due is delivered before a call
-/// returns, so are all rows of a visit that is started, and what was sent to the output `loop` comes back to the input of that name. Not imitated: retries,
-/// partitions, the log. Not thread-safe.
+/// returns, so are all rows of a visit that is started, and what was sent to the output `loop` comes back to the input
+/// of that name. Not imitated: retries, partitions, the log. Not thread-safe.
 ///
 ///     TestKit kit(app, {.stores = {"counts"}, .outputs = {"word-counts"}});
 ///     ASSERT_TRUE(kit.Feed("words", {.key = "tea"}).ok());
@@ -115,16 +116,17 @@ class TestKit {
 
   /// One record as a batch. OK: handled, its effects are there. Else what the sidecar would be told, "CLASS: message"
   /// with FailedPrecondition where it would not be tried again and Aborted where it would; nothing of it counts. A
-  /// timer, closing window or visited row that fails is given up, and told the same way. InvalidArgument: the app has no such input.
-  /// FailedPrecondition too: program and setup do not fit, as a sidecar's WELCOME that the program refuses.
+  /// timer, closing window or visited row that fails is given up, and told the same way. InvalidArgument: the app has
+  /// no such input. FailedPrecondition too: program and setup do not fit, as a sidecar's WELCOME that the program
+  /// refuses.
   absl::Status Feed(std::string_view input, const TestRecord& record);
   /// Several records as one batch. The prefix rule: those before a failing one count, those behind it are not handled.
   absl::Status FeedBatch(std::string_view input, const std::vector<TestRecord>& records);
   /// Lets the clock go on, and delivers timers of the wall clock that it makes due. Event time only moves with records.
   absl::Status Advance(int64_t milliseconds);
 
-  /// Starts a visit as a handler would, at now_ms(), and lets it run to its end. InvalidArgument: there is no such visit;
-  /// else as Feed.
+  /// Starts a visit as a handler would, at now_ms(), and lets it run to its end. InvalidArgument: there is no such
+  /// visit; else as Feed.
   absl::Status StartVisit(std::string_view name, MaybeView data = {});
 
   /// The clock, milliseconds since 1970: some time in 2023 at first.

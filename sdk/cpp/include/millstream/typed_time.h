@@ -102,6 +102,8 @@ class TypedSessionStore {
     }
     return values;
   }
+  /// Of keys.
+  const K& key_codec() const { return codecs_.key; }
   /// Of values.
   const V& value_codec() const { return codecs_.value; }
 
@@ -199,6 +201,32 @@ void OnClose(App& app, const TypedWindowStore<K, V>& store, F handler) {
     if (!value.has_value()) return absl::OkStatus();  // it was deleted meanwhile
     return handler(ctx,
                    Closed<typename K::Value, typename V::Value>{*std::move(key), *std::move(value), ctx.closing()});
+  });
+}
+
+/// A session that closes.
+template <typename K, typename V>
+struct ClosedSession {
+  K key;                   ///< its key
+  std::optional<V> value;  ///< the last one; nullopt: it has none
+  Window window;           ///< its bounds: its first and its last record
+};
+
+/// Sets a handler `absl::Status(Context&, ClosedSession<K::Value, V::Value>)` of the sessions of a store with
+/// `emit: Final`. State and outputs are as for a record of its key; outputs get the time of its last record.
+template <Codec K, Codec V, typename F>
+void OnClose(App& app, const TypedSessionStore<K, V>& store, F handler) {
+  app.OnClose(store.name(), [store, handler](Context& ctx) -> absl::Status {
+    std::optional<typename K::Value> key;
+    std::optional<typename V::Value> value;
+    absl::Status status = internal::DecodeItem("store", store.name(), "key", store.key_codec(), ctx.key(), &key);
+    if (!status.ok()) return status;
+    if (ctx.value().has_value()) {
+      status = internal::DecodeItem("store", store.name(), "value", store.value_codec(), ctx.value(), &value);
+      if (!status.ok()) return status;
+    }
+    return handler(
+        ctx, ClosedSession<typename K::Value, typename V::Value>{*std::move(key), std::move(value), ctx.closing()});
   });
 }
 

@@ -69,11 +69,11 @@ class App {
   App& On(std::string input, Handler handler);
   /// For timers of this name that are due, whatever their clock. The manifest has `timers`.
   App& OnTimer(std::string name, Handler handler);
-  /// For each window of a store with `emit: Final`, once, when it closes.
+  /// For each window or session of a store with `emit: Final`, once, when it closes.
   App& OnClose(std::string store, Handler handler);
-  /// For every row of the visit's store in the task, in the order of the key bytes, once in committed effect; records are
-  /// handled in between. Context::value is the row's value as it is then, Context::visit_data what the visit was started
-  /// with. The manifest has the visit.
+  /// For every row of the visit's store in the task, in the order of the key bytes, once in committed effect; records
+  /// are handled in between. Context::value is the row's value as it is then, Context::visit_data what the visit was
+  /// started with. The manifest has the visit.
   App& OnVisit(std::string name, Handler handler);
   /// Behind the last row of a visit. There is no key.
   App& OnVisitEnd(std::string name, Handler handler);
