@@ -8,15 +8,17 @@ With --async the handlers are coroutines.
 import asyncio
 import inspect
 import os
+import sqlite3
 import sys
 import time
 from urllib.parse import unquote_to_bytes
 
 import millstream
+from millstream.external import SqlStore
 
-ASYNC = "--async" in sys.argv
 # What the case at hand is about: handlers of timers, say, belong to manifests with timers.
 NEEDS = os.environ.get("CONFORMANCE_NEEDS", "").split(",")
+ASYNC = "--async" in sys.argv and "externalStore" not in NEEDS  # which is for plain handlers
 app = millstream.App(key=millstream.BYTES, value=millstream.BYTES)
 
 
@@ -73,6 +75,13 @@ def effects(ctx, key, words, record):
         raise millstream.RejectRecord(word(words[1]).decode())
     elif name == "gather":
         ctx.gathered.setdefault("texts", []).append(word(words[1]).decode())
+    elif name == "sql_count":
+        ctx.sql.execute(
+            "INSERT INTO counts VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET number = number + 1", (key,))
+        ctx.sql.execute("SELECT number FROM counts WHERE name = ?", (key,))
+        ctx.emit("out", key, b"%d" % ctx.sql.fetchone()[0])
+    elif name == "sql_lose":
+        ctx.sql.connection.close()
     elif name == "crash":
         os._exit(3)
     else:
@@ -283,8 +292,19 @@ if "visits" in NEEDS:
     app.on_visit_end("walk")(visit_ended)
 if "closings" in NEEDS:
     app.on_close("final")(closed)
+if "sessionClosings" in NEEDS:
+    app.on_close("stays")(closed)
 if "sessions" in NEEDS:
     app.store("visits", merge=lambda earlier, later: earlier + b"+" + later)
+if "externalStore" in NEEDS:
+    DATABASE = "file:conformance?mode=memory&cache=shared"
+
+    def connect():
+        return sqlite3.connect(DATABASE, uri=True, check_same_thread=False)
+
+    keeper = connect()  # it lives as long as a connection to it
+    keeper.execute("CREATE TABLE counts (name BLOB PRIMARY KEY, number INTEGER NOT NULL)")
+    app.external_store(SqlStore(connect))
 if "hooks" in NEEDS:
     app.begin(lambda ctx: None)
     app.finalize(finalize)

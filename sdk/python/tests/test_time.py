@@ -106,6 +106,51 @@ def test_final_windows_come_once():
     assert kit.windows("minutes")[("a", START, START + 60_000)] == 2, "readable until its retention"
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_final_sessions_come_once(is_async):
+    app = millstream.App()
+
+    @app.on("in")
+    def visit(ctx, record):
+        session = ctx.session("visits")
+        if session is not None and record.value != "quiet":
+            session.set(sum(session.values()) + 1)
+
+    def told(ctx, window, value):
+        ctx.emit("out", key=window.key, value=[window.start - START, window.end - START, value])
+
+    if is_async:
+
+        @app.on_close("visits")
+        async def closed(ctx, window):
+            told(ctx, window, await window.get())
+    else:
+
+        @app.on_close("visits")
+        def closed(ctx, window):
+            told(ctx, window, window.value)
+
+    kit = TestKit(app, outputs=["out"], stores=[
+        {"name": "visits", "type": "Session", "session": {"gap": "10s", "grace": "5s", "retention": "1h", "emit": "Final"}}])
+
+    def feed(time, key="a", value=1):
+        kit.feed("in", value, key=key, timestamp=START + time)
+
+    for time in (0, 10_000, 20_000, 12_000):
+        feed(time)
+    feed(35_000, "b", "quiet")
+    assert kit.outputs("out") == []
+    feed(35_001, "c")
+    assert [(o.key, o.value, o.timestamp) for o in kit.take("out")] == [("a", [0, 20_000, 4], START + 20_000)]
+    feed(30_000)  # would reach the session that was given
+    assert kit.windows("visits")[("a", START, START + 20_000)] == 4, "and stays as it is until its retention"
+    assert ("a", START + 30_000, START + 30_000) not in kit.windows("visits")
+    feed(30_001)  # does not
+    feed(60_000, "c")
+    assert [(o.key, o.value) for o in kit.take("out")] == [
+        ("a", [30_001, 30_001, 1]), ("b", [35_000, 35_000, None]), ("c", [35_001, 35_001, 1])]
+
+
 def sessions(merge=None):
     app = millstream.App()
     if merge:

@@ -13,8 +13,9 @@ from typing import Any, Callable, Final, Optional, TypeVar
 from . import channel, processes
 from .codecs import JSON, STR, CodecLike, resolve
 from .errors import ConfigError, MillstreamError
+from .external import SqlStore
 from .hooks import Hooks
-from .schema import Declarations, DueHandler, Handler, PortCodecs, listed
+from .schema import Declarations, DueHandler, Handler, PortCodecs, check_program, listed
 from .worker import STOP_VARIABLE, Worker, managed
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -115,9 +116,11 @@ class App:
         return self._on_due("on_timer", self._declared.timers, name, key)
 
     def on_close(self, store: str) -> Callable[[F], F]:
-        """Makes a function ``(ctx, window)``, plain or async, the handler of closing windows of a store (``emit: Final``).
+        """Makes a function ``(ctx, window)``, plain or async, the handler of closing windows or sessions of a store
+        (``emit: Final``).
 
-        It is called once per window, in committed effect, when event time has passed its end and grace.
+        It is called once per window, in committed effect, when event time has passed its end and grace; for a session its end,
+        gap and grace.
         """
         return self._on_due("on_close", self._declared.closings, store, None)
 
@@ -171,6 +174,15 @@ class App:
         """Declares the codecs of an output. Outputs with the default codecs need no declaration."""
         self._declared.outputs[name] = self._codecs(key, value)
 
+    def external_store(self, store: SqlStore) -> None:
+        """Keeps the state in a database of the program's, for a processor with ``externalStore: {}``: handlers have ``ctx.sql``.
+        See :mod:`millstream.external`. Plain handlers only."""
+        if not isinstance(store, SqlStore):
+            raise TypeError(f"app.external_store takes a millstream.external.SqlStore, not {store!r}")
+        if self._declared.external is not None:
+            raise ConfigError("there is an external store already")
+        self._declared.external = store
+
     @property
     def inputs(self) -> "list[str]":
         """The names of the inputs that have handlers."""
@@ -214,6 +226,7 @@ class App:
     def _check_run(self, count: int, parallel: Optional[int], concurrency: int) -> None:
         if not self._declared.handlers:
             raise ConfigError('the program has no handler; write @app.on("input-name") above a function')
+        check_program(self._declared)
         for what, number, most in (
             ("processes", count, _MAX_PROCESSES), ("parallel", parallel or 1, _MAX_PARALLEL),
             ("concurrency", concurrency, 100_000),

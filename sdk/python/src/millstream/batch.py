@@ -10,6 +10,7 @@ from typing import Any, Dict, Final, List, Optional, Protocol, Tuple
 
 from .context import Context
 from .errors import BatchVoided, MillstreamError, OutputError, ProtocolError
+from .external import TaskTransaction, store_failure
 from .failures import failure_of
 from .messages import (
     DEFAULT_FRAME_CAP, FLAG_TRACE, ITEM_CLOSING, ITEM_RECORD, ITEM_TIMER, ITEM_VISIT, NOT_PREFETCHED, as_bytes, result_frame,
@@ -65,7 +66,7 @@ class Batch:
 
     __slots__ = (
         "schema", "link", "seq", "task", "trace", "keys", "items", "cells", "cells_by_name", "tables", "hook", "watermark", "signal",
-        "done", "extended", "waiting_since", "finished", "error", "_indexes", "_ops_told", "logs", "timer_logs",
+        "done", "extended", "waiting_since", "finished", "error", "_indexes", "_ops_told", "logs", "timer_logs", "sql", "job",
     )
 
     def __init__(self, message: List[Any], schema: Schema, link: Link, hook: Optional[str] = None) -> None:
@@ -93,6 +94,8 @@ class Batch:
         self.waiting_since = 0.0
         self.finished = False  # RESULT sent; guarded by the session's send lock
         self.error: Optional[Exception] = None  # what item `done` raised, for the test kit
+        self.sql: Optional[TaskTransaction] = None  # with an external store
+        self.job: Optional[Tuple[int, bytes]] = None  # of STORE: fence and checkpoint
         self._indexes: Optional[Dict[bytes, int]] = None
         self._ops_told = 0
         self.logs: List[List[Tuple[Any, bytes, Optional[bytes], Any, int]]] = []
@@ -135,12 +138,13 @@ class Batch:
         elif kind == ITEM_CLOSING and len(item) >= 7:
             _, store, key, start, end, value, attempt = item[:7]
             stores = self.schema.stores
-            if type(store) is not int or not 0 <= store < len(stores) or stores[store].type != "Window":
+            if type(store) is not int or not 0 <= store < len(stores) or stores[store].type == "KeyValue":
                 raise ProtocolError(f"batch {self.seq} closes a window of store {store!r}")
             if type(start) is not int or type(end) is not int:
                 raise ProtocolError(f"batch {self.seq} closes a window from {start!r} to {end!r}")
             port = self.schema.closing_port(stores[store])
-            shaped = [kind, port.id, store, end - 1, key, (start, end), value, attempt]
+            last = end if stores[store].type == "Session" else end - 1  # the last time that belongs to it
+            shaped = [kind, port.id, store, last, key, (start, end), value, attempt]
         elif kind == ITEM_VISIT and len(item) >= 6:
             _, visit, key, time, data, attempt = item[:6]
             visits = self.schema.visits
@@ -311,6 +315,15 @@ def undo(log: List[Tuple[Any, bytes, Optional[bytes], Any, int]], mark: int = 0)
             cells.writes[key] = before
 
 
+def _send_lost(batch: Batch, error: Exception) -> None:
+    """The database's transaction went with its connection, and with it what earlier items and batches did: nobody is charged,
+    and the sidecar begins anew from the checkpoint."""
+    batch.error = error
+    if batch.signal == VOID:
+        raise BatchVoided from error
+    batch.send_result(0, store_failure(error), [])
+
+
 def run_plain(batch: Batch) -> None:
     """Runs the batch's items with plain handlers and sends its RESULT. Raises BatchVoided when it no longer counts."""
     ctx = Context(batch)
@@ -320,6 +333,7 @@ def run_plain(batch: Batch) -> None:
     batch.timer_logs.append(timers)
     keys, ports, task, budget = batch.keys, batch.schema.ports, batch.task, batch.result_budget
     has_sessions = batch.schema.has_sessions
+    sql = batch.sql
     failure = None
     for index, item in enumerate(batch.items):
         if batch.signal:
@@ -355,12 +369,18 @@ def run_plain(batch: Batch) -> None:
             if ctx._staged > budget:
                 if ctx._staged - staged_before > budget:
                     raise batch.too_large(ctx._staged - staged_before)
+                if sql is not None and not sql.undo_item():
+                    return _send_lost(batch, ConnectionError("the connection to the database was lost"))
                 undo(log, writes_before)
                 del outputs[outputs_before:]
                 del timers[timers_before:]
                 del visits[visits_before:]
                 break
+            if sql is not None:
+                sql.end_item()
         except Exception as error:
+            if sql is not None and not sql.undo_item():
+                return _send_lost(batch, error)
             undo(log, writes_before)
             del outputs[outputs_before:]
             del timers[timers_before:]

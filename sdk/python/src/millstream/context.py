@@ -81,6 +81,17 @@ class BaseContext:
         task (a transaction was aborted, the task moved)."""
         return self._batch.link.gathered(self._batch.task)
 
+    @property
+    def sql(self) -> Any:
+        """A DB-API cursor in the task's open transaction of the program's database (``app.external_store``). What the handler
+        does with it is committed together with what it emits; do not commit or roll back."""
+        if self._batch.sql is None:
+            raise UndeclaredError(
+                "ctx.sql: the program has no database here; give it one with app.external_store(...), and the manifest "
+                "externalStore: {}" if self._batch.hook is None else "ctx.sql: hooks have no part in the database's transaction"
+            )
+        return self._batch.sql.cursor
+
     def join(self, name: str) -> Any:
         """The handle on a join declared in the manifest: the value of the record's own key, or of another one of this
         task, as the topic has it now. Read-only. Raises UndeclaredError."""

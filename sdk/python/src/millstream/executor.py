@@ -9,6 +9,7 @@ from typing import Callable, Dict, List, Optional
 from .async_run import AsyncRun
 from .batch import Batch, run_plain
 from .errors import BatchVoided
+from .external import LOAD_JOB, STORE_JOB, run_job
 from .hooks import run_hook, run_hook_async
 from .session import Session
 
@@ -39,7 +40,12 @@ class _PlainExecutor:
                 return
             try:
                 if session.begin(batch):
-                    run_plain(batch) if batch.hook is None else run_hook(batch, session.hooks)
+                    if batch.hook is None:
+                        run_plain(batch)
+                    elif session.external is not None and batch.hook in (LOAD_JOB, STORE_JOB):
+                        run_job(batch, session.external)
+                    else:
+                        run_hook(batch, session.hooks)
             except BatchVoided:
                 session.forget(batch)
 

@@ -27,6 +27,7 @@ class Names:
     timers: bool = False
     late_policy: str = "Drop"
     visits: Dict[str, str] = field(default_factory=dict)  # the store of each
+    external_store: bool = False
 
 
 def names_of(manifest: ManifestLike, processor: Optional[str] = None) -> Names:
@@ -51,6 +52,7 @@ def names_of(manifest: ManifestLike, processor: Optional[str] = None) -> Names:
         {str(entry.get("name") or entry["topic"]): entry.get("lateness") for entry in spec.get("inputs") or ()},
         spec.get("timers") is not None, str(spec.get("latePolicy") or "Drop"),
         {str(visit["name"]): str(visit["store"]) for visit in spec.get("visits") or ()},
+        spec.get("externalStore") is not None,
     )
     if spec.get("loop") is not None:
         names.inputs["loop"] = names.outputs["loop"] = f"{names.processor}-loop"

@@ -17,6 +17,10 @@ from .messages import DEFAULT_FRAME_CAP, HELLO_FRAME_CAP, MAX_FRAME_CAP, MAX_VER
 LOOP: Final = "loop"
 # The capability of HELLO by which a worker says that it takes rows of visits.
 VISITS: Final = "visits"
+# The capability of HELLO and WELCOME by which the state is in a database of the program's.
+EXTERNAL_STORE: Final = "externalStore"
+# The capability of HELLO by which a program takes sessions that close.
+SESSION_CLOSINGS: Final = "sessionClosings"
 # Where WELCOME tells no bound.
 _NO_BOUND = (1 << 63) - 1
 
@@ -158,6 +162,7 @@ class Declarations:
         self.visits: Dict[str, DueHandler] = {}
         self.visit_ends: Dict[str, DueHandler] = {}
         self.hooks: Any = None  # hooks.Hooks; None: the program has none
+        self.external: Any = None  # external.SqlStore; None: the state is the sidecar's
 
     @property
     def any_async(self) -> bool:
@@ -170,8 +175,41 @@ class Declarations:
 
     @property
     def capabilities(self) -> List[str]:
-        hooks = [] if self.hooks is None else list(self.hooks.capabilities())
-        return [*hooks, VISITS] if self.visits else hooks
+        named = [] if self.hooks is None else list(self.hooks.capabilities())
+        if self.external is not None:
+            named.append(EXTERNAL_STORE)
+        if self.closings:
+            named.append(SESSION_CLOSINGS)
+        if self.visits:
+            named.append(VISITS)
+        return named
+
+
+def check_program(declared: Declarations) -> None:
+    """Raises ConfigError for what does not go together, whatever the manifest is."""
+    if declared.external is None:
+        return
+    if declared.any_async:
+        raise ConfigError("app.external_store: a connection serves one statement at a time; use plain handlers, not async ones")
+    if declared.hooks is not None and (declared.hooks.begin is not None or declared.hooks.finalize is not None):
+        raise ConfigError(
+            "app.external_store: @app.begin and @app.finalize do not go with it, the database is what closes a transaction; "
+            "keep in the database what they would gather"
+        )
+
+
+def check_external(declared: Declarations, capabilities: Sequence[str]) -> None:
+    """Raises ConfigError if program and manifest do not agree on where the state is."""
+    if declared.external is not None and EXTERNAL_STORE not in capabilities:
+        raise ConfigError(
+            "the program keeps its state in a database (app.external_store), and the manifest does not say so; add "
+            "externalStore: {} under spec"
+        )
+    if declared.external is None and EXTERNAL_STORE in capabilities:
+        raise ConfigError(
+            "the manifest says that the program keeps its state in a database (externalStore), and it has none; add "
+            "app.external_store(SqlStore(...))"
+        )
 
 
 class Schema:
@@ -275,6 +313,7 @@ class Schema:
             welcome["inputs"], welcome["stores"], joins, lookups, welcome["outputs"])))
         check_due(declared, welcome)
         check_visits(declared, [entry["name"] for entry in welcome.get("visits") or ()])
+        check_external(declared, welcome.get("capabilities") or [])
         inputs = [
             InputPort(id, entry["name"], entry.get("topic", entry["name"]), declared.handlers[entry["name"]])
             for id, entry in enumerate(welcome["inputs"])
@@ -345,17 +384,17 @@ def check_due(declared: Declarations, welcome: Mapping[str, Any]) -> None:
         raise ConfigError(
             f"the program handles timers ({listed(declared.timers)}), and the manifest has none; add timers: {{}} under spec"
         )
-    final = [s["name"] for s in welcome["stores"] if (s.get("window") or {}).get("final")]
+    final = [s["name"] for s in welcome["stores"] if (s.get("window") or s.get("session") or {}).get("final")]
     for name in declared.closings:
         if name not in final:
             raise ConfigError(
-                f'@app.on_close("{name}"): no store of that name gives its windows when they close; set emit: Final in its '
-                f"window. Stores that do: {listed(final)}"
+                f'@app.on_close("{name}"): no store of that name gives its windows or sessions when they close; set emit: Final '
+                f"in its window or session. Stores that do: {listed(final)}"
             )
     for name in final:
         if name not in declared.closings:
             raise ConfigError(
-                f"store {name!r} gives its windows when they close (emit: Final), and the program does not take them; add\n"
+                f"store {name!r} gives its windows or sessions when they close (emit: Final), and the program does not take them; add\n"
                 f'  @app.on_close("{name}")\n  def closed(ctx, window): ...'
             )
 

@@ -17,6 +17,7 @@ from . import error_codes, messages
 from .batch import GIVE_WAY, RUN, VOID, Batch, NewOps, ScanPage
 from .channel import Channel
 from .errors import BatchVoided, ConfigError, MillstreamError, OutputError, ProtocolError, RefusedError
+from .external import LOAD_JOB, STORE_JOB, SqlStore
 from .hooks import BEGIN_HOOK, FINALIZE_HOOK, Gathered, Hooks
 from .schema import Declarations, Schema
 from .version import VERSION
@@ -82,9 +83,12 @@ class Session:
     `end_reason` and `said_goodbye` tell how it ended. It implements the Link of its batches.
     """
 
-    def __init__(self, channel: Channel, schema: Schema, parallel: int, hooks: Optional[Hooks] = None) -> None:
+    def __init__(
+        self, channel: Channel, schema: Schema, parallel: int, hooks: Optional[Hooks] = None, external: Optional[SqlStore] = None,
+    ) -> None:
         self.schema = schema
         self.hooks = hooks or Hooks()
+        self.external = external
         self._gathered = Gathered()
         self.batches: "SimpleQueue[Optional[Batch]]" = SimpleQueue()
         # Called from the reader for batches that become void, e.g. to cancel coroutines.
@@ -133,7 +137,7 @@ class Session:
             _tell(channel, error)
             raise
         channel.frame_cap = schema.limits.frame
-        return cls(channel, schema, parallel, declared.hooks)
+        return cls(channel, schema, parallel, declared.hooks, declared.external)
 
     def start(self) -> None:
         self._reader.start()
@@ -319,7 +323,12 @@ class Session:
         """False when the connection is over."""
         kind = frame[0]
         if kind == messages.BATCH:
-            self._take(Batch(frame, self.schema, self))
+            batch = Batch(frame, self.schema, self)
+            if self.external is not None:
+                batch.sql = self.external.transaction(batch.task)
+                if batch.sql is None:
+                    raise ProtocolError(f"batch {batch.seq} of task {batch.task} came before LOAD was answered")
+            self._take(batch)
         elif kind in (messages.VALUES, messages.ROWS):
             with self._lock:
                 answer = self._answers.pop(frame[2], None)
@@ -332,6 +341,18 @@ class Session:
             if name not in self.hooks.capabilities():
                 raise ProtocolError(f"{messages.NAMES[kind]}, which this worker did not ask for")
             self._take(Batch([messages.BATCH, frame[1], frame[2], 0, [], [], {}, None], self.schema, self, name))
+        elif kind in (messages.LOAD, messages.STORE):
+            if self.external is None:
+                raise ProtocolError(f"{messages.NAMES[kind]}, which this worker did not ask for")
+            job = Batch(
+                [messages.BATCH, frame[1], frame[2], 0, [], [], {}, None], self.schema, self,
+                LOAD_JOB if kind == messages.LOAD else STORE_JOB,
+            )
+            if kind == messages.STORE:
+                if type(frame[3]) is not int:
+                    raise ProtocolError(f"STORE {frame[1]} has {frame[3]!r} as fence")
+                job.job = (frame[3], messages.as_bytes(frame[4]))
+            self._take(job)
         elif kind == messages.COMMITTED:
             self._committed(frame[1])
         elif kind == messages.OPEN:
@@ -343,6 +364,8 @@ class Session:
             with self._lock:
                 seqs = [seq for seq, batch in self._in_flight.items() if batch.task == frame[1]]
             self._void(seqs)
+            if self.external is not None:  # its locks in the database are in the next owner's way
+                self.external.drop(frame[1])
         elif kind == messages.PING:
             self._channel.send([messages.PONG, frame[1]])
         elif kind == messages.ERROR:
@@ -411,6 +434,8 @@ class Session:
             self._answers.clear()
         for answer in answers:
             answer.complete(None)
+        if self.external is not None:
+            self.external.drop_all()
         self._channel.close()
         self.batches.put(None)
 

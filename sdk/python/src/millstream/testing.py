@@ -14,7 +14,9 @@
 
 The records go through the same code as in production, as frames of the worker protocol: codecs, limits, the prefix rule,
 reads of own writes, windows, sessions, timers, visits. Event time is that of the records fed; timers of the wall clock follow
-:meth:`TestKit.advance`. What becomes due is delivered before feed() returns, and so are all rows of a visit that is started. What it does not imitate: retries with backoff,
+:meth:`TestKit.advance`. What becomes due is delivered before feed() returns, and so are all rows of a visit that is started. A
+program with an external store has it committed behind every batch; give its SqlStore a function that returns one connection,
+e.g. to ``sqlite3.connect(":memory:")``: a kit closes none. What it does not imitate: retries with backoff,
 partitions (a kit is one task), `timestamps.maxAhead`, and the log itself.
 """
 
@@ -37,7 +39,7 @@ from .context import Headers, Timestamp, encode_headers
 from .errors import ConfigError, MillstreamError
 from .hooks import Hooks, run_hook, run_hook_async
 from .manifest import ManifestLike, Names, names_of
-from .schema import LOOP, OutputPort, Schema, StorePort, listed
+from .schema import EXTERNAL_STORE, LOOP, OutputPort, Schema, StorePort, check_program, listed
 from .testing_time import KitTime, StoreRules, milliseconds
 from .testing_visits import KitVisits
 from .visiting import START
@@ -143,7 +145,8 @@ class TestKit:
         self, app: App, manifest: Optional[ManifestLike] = None, *, processor: Optional[str] = None,
         inputs: Optional[Sequence[str]] = None, stores: Sequence[Union[str, Mapping[str, Any]]] = (),
         outputs: Sequence[str] = (), joins: Sequence[str] = (), lookups: Sequence[str] = (), timers: bool = False,
-        visits: Optional[Mapping[str, str]] = None, task: int = 0, on_failure: str = "raise", prefetch: bool = True,
+        visits: Optional[Mapping[str, str]] = None, external_store: bool = False, task: int = 0, on_failure: str = "raise",
+        prefetch: bool = True,
     ) -> None:
         if on_failure not in ("raise", "skip"):
             raise ValueError('on_failure is "raise" or "skip"')
@@ -153,7 +156,8 @@ class TestKit:
             all_inputs = app.inputs if inputs is None else list(inputs)
             specs = {s["name"]: s for s in ({"name": s} if isinstance(s, str) else s for s in stores)}
             names = Names("test", {n: n for n in all_inputs}, {n: n for n in outputs}, list(specs),
-                          {n: n for n in joins}, {n: n for n in lookups}, specs, timers=timers, visits=dict(visits or {}))
+                          {n: n for n in joins}, {n: n for n in lookups}, specs, timers=timers, visits=dict(visits or {}),
+                          external_store=external_store)
         rules = {name: StoreRules(names.store_specs.get(name, {"name": name})) for name in names.stores}
         self.task = task
         self.now = _START  # the timestamp of records that are fed without one; see advance()
@@ -172,6 +176,11 @@ class TestKit:
         self._outputs: List[List[OutputRecord]] = [[] for _ in self._schema.outputs]
         self._offsets = [0] * len(self._schema.inputs)
         self._seq = 0
+        check_program(app._declared)
+        self._store = app._declared.external
+        if self._store is not None:
+            self._store._keep_open = True
+            self._fence, _ = self._store.load(names.processor, task)
         self._hooks = app._declared.hooks or Hooks()
         self._gathered: Dict[Any, Any] = {}
         self._looping: List[List[Any]] = []  # sent to the loop and not handled yet, as _item gives records
@@ -201,10 +210,20 @@ class TestKit:
     def _transaction(self, items: List[List[Any]]) -> None:
         """With the program's hooks around. One that raises fails the test: production would abort and try again."""
         self._run_hook("begin")
-        self._handle(items)
+        try:
+            self._handle(items)
+        finally:
+            self._commit_external()
         self._run_hook("finalize")
         if self._hooks.committed is not None:
             self._hooks.committed(self.task)
+
+    def _commit_external(self) -> None:
+        """What the program's database holds of the batch, as STORE would. Nothing of the log can fail behind it in a kit."""
+        if self._store is not None and not self._store.store(self._schema.processor, self.task, self._fence, b""):
+            raise MillstreamError(
+                "another owner has raised the fence of the checkpoint: two kits, or a kit and a running worker, have one database"
+            )
 
     def _run_hook(self, name: str) -> None:
         if getattr(self._hooks, name) is None:
@@ -433,6 +452,8 @@ class TestKit:
         frame = [messages.BATCH, self._seq, self.task, 0, keys, rows, state, watermark]
         link = _KitLink(visible, self._gathered)
         batch = Batch(messages.decode(msgpack.packb(frame)), self._schema, link)
+        if self._store is not None:
+            batch.sql = self._store.transaction(self.task)
         if self._any_async:
             asyncio.run(AsyncRun(batch, concurrency=64).run())
         else:
@@ -550,7 +571,7 @@ def _welcome(names: Names, prefetch: bool, rules: Mapping[str, StoreRules]) -> D
         "visits": [{"name": name, "store": names.stores.index(store)} for name, store in names.visits.items()],
         "joins": [{"name": name, "topic": topic} for name, topic in names.joins.items()],
         "lookups": [{"name": name, "topic": topic} for name, topic in names.lookups.items()],
-        "capabilities": [],
+        "capabilities": [EXTERNAL_STORE] if names.external_store else [],
         "limits": {
             "frame": messages.DEFAULT_FRAME_CAP, "deadline_ms": 60_000, "min_timestamp": 0,
             "max_timestamp": 253_402_300_799_999,

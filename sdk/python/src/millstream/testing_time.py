@@ -36,8 +36,8 @@ class StoreRules:
         window = spec.get("window") or {}
         self.size = milliseconds(window.get("size"))
         self.advance = milliseconds(window.get("advance"), self.size)
-        self.final = window.get("emit") == "Final"
         session = spec.get("session") or {}
+        self.final = "Final" in (window.get("emit"), session.get("emit"))
         self.gap = milliseconds(session.get("gap"))
         length, block = (self.gap, session) if self.type == "Session" else (self.size, window)
         self.grace = milliseconds(block.get("grace"))
@@ -52,7 +52,8 @@ class StoreRules:
             return {"window": {"size": self.size, "advance": self.advance, "grace": self.grace,
                                "retention": self.retention, "final": self.final}}
         if self.type == "Session":
-            return {"session": {"gap": self.gap, "grace": self.grace, "retention": self.retention}}
+            return {"session": {"gap": self.gap, "grace": self.grace, "retention": self.retention,
+                                **({"final": True} if self.final else {})}}
         return {}
 
     def closes(self, bounds: Bounds) -> int:
@@ -109,7 +110,9 @@ class KitTime:
                 known[:] = [bounds for bounds in known if rule.expires(bounds) > self.now]
                 merged = [b for b in known if b[0] <= timestamp + rule.gap and b[1] >= timestamp - rule.gap]
                 bounds = (min([timestamp, *(b[0] for b in merged)]), max([timestamp, *(b[1] for b in merged)]))
-                if rule.closes(bounds) <= self.now:
+                # One that was given stays as it is.
+                over = rule.final and any(rule.closes(b) <= self.now for b in merged)
+                if over or rule.closes(bounds) <= self.now:
                     continue
                 known[:] = sorted([b for b in known if b not in merged] + [bounds])
                 found.append([id, *bounds, [list(b) for b in merged]])

@@ -45,7 +45,8 @@ def row_of(port: "StorePort", key: bytes, start: int, end: int) -> bytes:
 
 
 class BaseWindow:
-    """A window ``[start, end)`` of one key, times in milliseconds since 1970. Valid only while its handler runs."""
+    """A window ``[start, end)`` of one key, or a session that closes, from its first record to its last. Times in milliseconds
+    since 1970. Valid only while its handler runs."""
 
     __slots__ = ("start", "end", "_store", "_raw_key", "_row")
 
@@ -76,6 +77,11 @@ class BaseWindow:
         """Forget the value. Of a window that closes later nothing is given then."""
         Writable._write(self._store, self._row, None)
 
+    def _decoded_or(self, data: Any, default: Any) -> Any:
+        if not data and self._store._port.type == "Session":
+            data = None  # an empty value is a session without one
+        return self._store._value(self._row, data, default)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._store.name!r}, {self._raw_key!r}, {self.start}, {self.end})"
 
@@ -91,7 +97,7 @@ class Window(BaseWindow):
         data = store._known(self._row, False)
         if data is MISSING:
             data = store._fetch([self._row])[0]
-        return store._value(self._row, data, default)
+        return self._decoded_or(data, default)
 
     @property
     def value(self) -> Any:
@@ -109,7 +115,7 @@ class AsyncWindow(BaseWindow):
         data = store._known(self._row, False)
         if data is MISSING:
             data = (await store._fetch([self._row]))[0]
-        return store._value(self._row, data, default)
+        return self._decoded_or(data, default)
 
 
 class BaseSession(BaseWindow):
