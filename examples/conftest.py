@@ -104,3 +104,8 @@ def attribution():
 @pytest.fixture
 def arrivals():
     return Example("arrivals")
+
+
+@pytest.fixture
+def ledger():
+    return Example("ledger")
