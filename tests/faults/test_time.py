@@ -22,6 +22,7 @@ spec:
   stores:
   - {{name: counts, type: Window, backend: {backend}, window: {{size: {size}ms, grace: {grace}ms, emit: Final}}}}
   - {{name: visits, type: Session, backend: {backend}, session: {{gap: {gap}ms, grace: 24h, retention: 240h}}}}
+  - {{name: stays, type: Session, backend: {backend}, session: {{gap: {gap}ms, grace: {grace}ms, retention: 240h, emit: Final}}}}
   outputs:
   - {{topic: closed, create: {{partitions: 2}}}}
   - {{topic: reminded, create: {{partitions: 2}}}}
@@ -33,7 +34,7 @@ class Shop(ClickRig):
         super().__init__(folder, "time_worker.py", MANIFEST.format(guarantee=guarantee, backend=backend, size=SIZE, grace=GRACE, gap=GAP))
 
     def closed(self):
-        return sorted((k.decode(), json.loads(v)["start"], json.loads(v)["count"]) for _, _, _, k, v in self.consume("closed"))
+        return sorted((k.decode(), json.loads(v)["start"], json.loads(v)["end"], json.loads(v)["count"]) for _, _, _, k, v in self.consume("closed"))
 
     def reminded(self):
         return sorted((k.decode(), json.loads(v)["time"]) for _, _, _, k, v in self.consume("reminded"))

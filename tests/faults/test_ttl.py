@@ -5,9 +5,8 @@ import json
 import pytest
 from clicks import ClickRig, killed_at_random_times, shops, yesterday
 from harness import wait_until
+from ttl_model import TTL, batch, expected
 
-TTL = 1000  # ms
-STEP = TTL // 100  # docs/design/0004-windows-timers.md
 MANIFEST = """\
 apiVersion: millstream.dev/v1alpha1
 kind: StreamProcessor
@@ -39,24 +38,6 @@ class Shop(ClickRig):
         return {key for key, value in last.items() if value is not None}
 
 
-def expected(rows):
-    """What must have been told, and what is remembered at the end."""
-    stream, written, told = {}, {}, []
-
-    def visible(partition, key):
-        if (partition, key) not in written:
-            return None
-        n, at = written[(partition, key)]
-        return n if stream[partition] // STEP * STEP < -(-at // STEP) * STEP + TTL else None
-
-    for partition, timestamp, key, n in rows:
-        stream[partition] = max(timestamp, stream.get(partition, timestamp))
-        told.append((key, n, visible(partition, key)))
-        written[(partition, key)] = (n, timestamp)
-    remembered = {key: visible(partition, key) for partition, key in written}
-    return sorted(told), {key: n for key, n in remembered.items() if n is not None}
-
-
 def settle(shop):
     told, remembered = expected(shop.input())
     wait_until(lambda: len(shop.told()) >= len(told), lambda: f"{len(shop.told())} of {len(told)}\n{shop.log()[-3000:]}")
@@ -73,15 +54,6 @@ def sweep(shop, now):
     wait_until(lambda: shop.kept() == set(remembered), lambda: f"{shop.kept()} instead of {set(remembered)}\n{shop.log()[-3000:]}")
     assert shop.stop() == 0, shop.log()[-3000:]
     assert shop.remembered() == remembered, "read from the folder"
-
-
-def batch(seed, now, count):
-    """Rows around a time that moves on, some of them late; some keys come often, some seldom."""
-    rows = []
-    for _ in range(count):
-        now += seed.choice([0, 1, 5, 20, 20, 200])
-        rows.append((f"key-{seed.choice([seed.randrange(5), seed.randrange(200)])}", now - seed.choice([0, 0, 0, 15, 700, 3000])))
-    return rows, now
 
 
 @pytest.fixture

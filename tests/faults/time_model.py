@@ -12,9 +12,17 @@ def batch(seed, now, count, keys=6):
     return rows, now
 
 
+def stay(sessions, timestamp, now):
+    """One more record of a key, if it is not late for its session, or for one that was given."""
+    touched = [(s, e) for s, e in sessions if s - GAP <= timestamp <= e + GAP]
+    bounds = (min([timestamp, *(s for s, _ in touched)]), max([timestamp, *(e for _, e in touched)]))
+    if all(e + GAP + GRACE >= now for _, e in [*touched, bounds]):
+        sessions[bounds] = 1 + sum(sessions.pop(each) for each in touched)
+
+
 def expected(rows):
-    """What must come out of input rows: closed windows, timers that came back, visits."""
-    stream, windows, timers, visits = {}, {}, [], {}
+    """What must come out of input rows: windows and stays that closed, timers that came back, visits."""
+    stream, windows, timers, visits, stays = {}, {}, [], {}, {}
     for partition, timestamp, key, n in rows:
         reached = stream.get(partition)
         start = timestamp - timestamp % SIZE
@@ -25,7 +33,9 @@ def expected(rows):
         mine = visits.setdefault(key, {})
         count = 1 + sum(mine.pop(each) for each in touched)
         mine[(min([timestamp, *(s for s, _ in touched)]), max([timestamp, *(e for _, e in touched)]))] = count
+        stay(stays.setdefault((partition, key), {}), timestamp, max(timestamp, timestamp if reached is None else reached))
         stream[partition] = max(timestamp, reached if reached is not None else timestamp)
-    closed = sorted((k, s, c) for (p, k, s), c in windows.items() if s + SIZE + GRACE <= stream[p])
+    closed = [(k, s, s + SIZE, c) for (p, k, s), c in windows.items() if s + SIZE + GRACE <= stream[p]]
+    closed += [(k, s, e, c) for (p, k), of_key in stays.items() for (s, e), c in of_key.items() if e + GAP + GRACE < stream[p]]
     reminded = sorted((k, t) for p, k, t in timers if t <= stream[p])
-    return closed, reminded, {(k, s, e): c for k, of_key in visits.items() for (s, e), c in of_key.items()}
+    return sorted(closed), reminded, {(k, s, e): c for k, of_key in visits.items() for (s, e), c in of_key.items()}

@@ -1,4 +1,4 @@
-"""The user program of test_time.py: windows that are counted and given once at their end, visits, and a timer for every record.
+"""The user program of test_time.py: windows and stays that are counted and given once at their end, visits, and a timer for every record.
 
 LEDGER_MODE=slow makes every record take a millisecond, so that kills find something going on.
 """
@@ -10,6 +10,7 @@ import millstream
 
 app = millstream.App()
 app.store("visits", merge=lambda a, b: a + b)
+app.store("stays", merge=lambda a, b: a + b)
 SLOW = os.environ.get("LEDGER_MODE") == "slow"
 REMIND_AFTER = 900  # ms
 
@@ -22,12 +23,16 @@ def click(ctx, record):
         window.set(window.get(default=0) + 1)
     visit = ctx.session("visits")
     visit.set(visit.get(default=0) + 1)
+    stay = ctx.session("stays")
+    if stay is not None:
+        stay.set(stay.get(default=0) + 1)
     ctx.timers.set("remind", at=record.timestamp + REMIND_AFTER, key=f"{record.key}/{record.value['n']}")
 
 
 @app.on_close("counts")
+@app.on_close("stays")
 def close(ctx, window):
-    ctx.emit("closed", key=window.key, value={"start": window.start, "count": window.value})
+    ctx.emit("closed", key=window.key, value={"start": window.start, "end": window.end, "count": window.value})
 
 
 @app.on_timer("remind")

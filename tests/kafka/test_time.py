@@ -21,6 +21,7 @@ spec:
   stores:
   - {{name: counts, type: Window, window: {{size: {size}ms, grace: {grace}ms, emit: Final}}}}
   - {{name: visits, type: Session, session: {{gap: {gap}ms, grace: 24h, retention: 240h}}}}
+  - {{name: stays, type: Session, session: {{gap: {gap}ms, grace: {grace}ms, retention: 240h, emit: Final}}}}
   outputs: [{{name: closed, topic: {output}}}, {{name: reminded, topic: {reminded}}}]
   membership: {{sessionTimeout: 6s, rebalanceTimeout: 10s}}
 """
@@ -50,7 +51,7 @@ class Shop(Group):
         return expected([(p, t, key.decode(), json.loads(value)["n"]) for p, _, t, key, value, _ in clients.read(self.config, self.input)])
 
     def closed(self):
-        return sorted((key.decode(), json.loads(value)["start"], json.loads(value)["count"])
+        return sorted((key.decode(), json.loads(value)["start"], json.loads(value)["end"], json.loads(value)["count"])
                       for _, _, _, key, value, _ in clients.read(self.config, self.output))
 
     def reminded(self):
