@@ -443,6 +443,35 @@ TEST_F(ExternalTest, AWorkerThatEndsBeforeStoredTakesItAlong) {
   EXPECT_THAT(engine_->NeedBatch().offsets, ElementsAre(0));
 }
 
+// What it has done in its database since LOAD will not be stored: as if the batch had never been out.
+TEST_F(ExternalTest, AWorkerThatSaysGoodbyeWithABatchOutTakesItAlong) {
+  Run();
+  Connect(2);
+  engine_->Records(0, 0, 2);
+  const SentBatch batch = engine_->NeedBatch();
+  engine_->Say(1, protocol::EncodeFrame(protocol::Goodbye{"told to stop"}));
+  engine_->Result(batch, {.outputs = {{"k", "v", 1}}});
+  Answer(NeedLoad(), std::nullopt, /*worker=*/2);
+  const SentBatch again = engine_->NeedBatch();
+  EXPECT_EQ(again.worker, 2u);
+  EXPECT_THAT(again.offsets, ElementsAre(0, 1));
+  EXPECT_THAT(again.attempts, ElementsAre(1, 1));
+  EXPECT_FALSE(engine_->HasCall()) << "nothing is written, nothing was aborted";
+  engine_->Result(again, {.outputs = {{"k", "v", 1}}});
+  const protocol::Store store = NeedStore();
+  EXPECT_EQ(DecodeCheckpoint(store.checkpoint)->outputs.size(), 1u);
+}
+
+TEST_F(ExternalTest, ACheckpointOfAWorkerThatLeavesDoesNotCount) {
+  const uint64_t load = Open();
+  engine_->Say(1, protocol::EncodeFrame(protocol::Goodbye{"told to stop"}));
+  Answer(load, CheckpointOf("T", 5, "earlier"));
+  EXPECT_FALSE(engine_->HasCall());
+  Connect(2);
+  Answer(NeedLoad(), CheckpointOf("T", 5, "earlier"), /*worker=*/2);
+  EXPECT_TRUE(engine_->HasCall()) << "what the log lacks is sent by the next one";
+}
+
 TEST_F(ExternalTest, ALostConnectionChargesNoRecord) {
   Run();
   engine_->Records(0, 0, 1);
