@@ -229,7 +229,7 @@ class EngineImpl final : public Engine, private PipelineHost {
   void LeaveDatabase(const Worker& worker);
   void OnMessage(Worker& worker, const protocol::Checkpoint& message);
   void OnLoaded(Task& task, const protocol::Checkpoint& message);
-  void Foreign(Task& task, std::string error);
+  void Foreign(Task& task, bool stored);
   void SendAgain(Task& task, StoredCheckpoint checkpoint);
   void SendStore(Task& task, Worker& worker, Transaction& transaction);
   void OnMessage(Worker& worker, const protocol::Stored& message);

@@ -5,6 +5,7 @@
 // transaction and holds its offsets and outputs. Then the log follows. Whatever happens between the two, the next LOAD
 // tells, and what is missing in the log is sent again, before anything else of that task.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "common/base/log_line.h"
@@ -73,54 +74,55 @@ void EngineImpl::OnLoaded(Task& task, const protocol::Checkpoint& message) {
   if (task.leaving != Task::Leaving::kNo || task.phase == Task::Phase::kStopped) return;
   TaskExternal& external = *task.external;
   external.fence = message.fence;
+  const bool nobody_since = external.last_fence && message.fence == *external.last_fence + 1;
+  external.last_fence = message.fence;
   task.error.clear();
-  if (!message.checkpoint) {
-    const auto stored = std::find_if(task.inputs.begin(), task.inputs.end(), [](const TaskInput& input) {
-      return OffsetTags::HasExternalStore(input.metadata);
-    });
-    if (stored != task.inputs.end()) {
-      return Foreign(task, StrCat("CheckpointLost: task ", task.id.value(), ": group ", spec_.group,
-                                  " has committed offsets, but the worker's database has no checkpoint that belongs to "
-                                  "them: it is another database, or an empty one. Restore it and restart the task; or "
-                                  "begin anew with 'millstream reset --to start'"));
+  StoredCheckpoint stored;
+  CheckpointAge age = CheckpointAge::kSame;
+  if (message.checkpoint) {
+    absl::StatusOr<StoredCheckpoint> decoded = DecodeCheckpoint(*message.checkpoint);
+    if (!decoded.ok()) {
+      return Stop(task,
+                  StrCat("CheckpointUnreadable: task ", task.id.value(), ": ", decoded.status().ToString(),
+                         "; repair the database and restart the task"),
+                  std::nullopt);
     }
-    external.loaded = true;
-    external.foreign = false;
-    return;
+    stored = *std::move(decoded);
+    std::vector<CommittedInput> committed;
+    for (uint32_t i = 0; i < task.inputs.size(); ++i)
+      committed.push_back({PartitionOf(task.id, i), task.inputs[i].committed, task.inputs[i].metadata});
+    age = AgeOf(stored, committed);
+  } else if (std::any_of(task.inputs.begin(), task.inputs.end(),
+                         [](const TaskInput& input) { return OffsetTags::HasExternalStore(input.metadata); })) {
+    age = CheckpointAge::kForeign;
   }
-  absl::StatusOr<StoredCheckpoint> stored = DecodeCheckpoint(*message.checkpoint);
-  if (!stored.ok()) {
-    return Stop(task, StrCat("CheckpointUnreadable: task ", task.id.value(), ": ", stored.status().ToString(),
-                             "; repair the database and restart the task"));
+  // Offsets that were read before the fence was raised may be older than the checkpoint: another owner may have gone on
+  // in between, and its transaction must not be taken for one that the log lacks. They are read once more.
+  if (age != CheckpointAge::kSame && !nobody_since) {
+    return Lose(task, absl::AbortedError("its offsets are read again, behind its checkpoint"));
   }
-  std::vector<CommittedInput> committed;
-  for (uint32_t i = 0; i < task.inputs.size(); ++i)
-    committed.push_back({PartitionOf(task.id, i), task.inputs[i].committed, task.inputs[i].metadata});
-  switch (AgeOf(*stored, committed)) {
-    case CheckpointAge::kSame:
-      external.loaded = true;
-      external.foreign = false;
-      return;
-    case CheckpointAge::kNewer:
-      external.loaded = true;
-      external.foreign = false;
-      return SendAgain(task, *std::move(stored));
-    case CheckpointAge::kForeign:
-      return Foreign(task, StrCat("CheckpointMismatch: task ", task.id.value(), ": the offsets of group ", spec_.group,
-                                  " and the checkpoint in the worker's database do not belong together: one of them "
-                                  "was set anew (millstream reset, a backup of the database, another processor in the "
-                                  "same table). Nothing is skipped or repeated by itself: restore what is older and "
-                                  "restart the task, or empty the database's tables (checkpoints and data) and begin "
-                                  "anew with 'millstream reset --to start'"));
-  }
+  if (age == CheckpointAge::kForeign) return Foreign(task, message.checkpoint.has_value());
+  external.loaded = true;
+  if (age == CheckpointAge::kNewer) SendAgain(task, std::move(stored));
 }
 
-// What the group had committed was read when the task was opened, and another owner may have gone on since: it is
-// opened once more before a person is asked.
-void EngineImpl::Foreign(Task& task, std::string error) {
-  if (!std::exchange(task.external->foreign, true)) return Lose(task, absl::FailedPreconditionError(error));
-  task.external->foreign = false;
-  Stop(task, std::move(error));
+void EngineImpl::Foreign(Task& task, bool stored) {
+  if (stored) {
+    return Stop(task,
+                StrCat("CheckpointMismatch: task ", task.id.value(), ": the offsets of group ", spec_.group,
+                       " and the checkpoint in the worker's database do not belong together: one of them was set "
+                       "anew (millstream reset, a backup of the database, another processor in the same table). "
+                       "Nothing is skipped or repeated by itself: restore what is older and restart the task, or "
+                       "empty the database's tables (checkpoints and data) and begin anew with 'millstream reset "
+                       "--to start'"),
+                std::nullopt);
+  }
+  Stop(task,
+       StrCat("CheckpointLost: task ", task.id.value(), ": group ", spec_.group,
+              " has committed offsets, but the worker's database has no checkpoint that belongs to them: it is "
+              "another database, or an empty one. Restore it and restart the task; or begin anew with "
+              "'millstream reset --to start'"),
+       std::nullopt);
 }
 
 // The transaction is committed in the database and not in the log: its outputs and offsets are the first thing the next

@@ -89,10 +89,12 @@ struct TaskTime {
 
 // Of a task whose state is in a database of the worker's (external.cc).
 struct TaskExternal {
-  bool loaded = false;   // its worker has told its checkpoint, and nothing was undone since
-  uint64_t fence = 0;    // as its worker has set it then
-  int failures = 0;      // of its database, since something was stored
-  bool foreign = false;  // what the group and the checkpoint say was no match, when it was opened before
+  bool loaded = false;  // its worker has told its checkpoint, and nothing was undone since
+  uint64_t fence = 0;   // as its worker has set it then
+  int failures = 0;     // of its database, since something was stored
+  // The fence of the last LOAD, kept when the task is opened again. If the next one is one higher, nobody else was
+  // there since: the offsets that were read in between are not older than the checkpoint.
+  std::optional<uint64_t> last_fence;
 };
 
 // A task and everything about it, from TaskAssigned to TaskReleased. A struct: its rules are in the engine.

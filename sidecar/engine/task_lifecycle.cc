@@ -367,7 +367,7 @@ void EngineImpl::On(TaskClosed event) {
   const bool again = !draining_ && (task->reassigned || !task->release);
   if (task->release) Do(TaskReleased{event.task});
   const int failures = task->open_failures + 1;
-  const bool foreign = task->external && task->external->foreign;
+  const std::optional<uint64_t> last_fence = task->external ? task->external->last_fence : std::nullopt;
   task->queue.Clear();
   task->overlays = TaskOverlays(0);
   task->inputs.clear();
@@ -378,7 +378,7 @@ void EngineImpl::On(TaskClosed event) {
   auto fresh = NewTask(event.task);
   fresh->phase = Task::Phase::kFailed;  // opened when its time comes
   fresh->open_failures = failures;
-  if (fresh->external) fresh->external->foreign = foreign;
+  if (fresh->external) fresh->external->last_fence = last_fence;
   fresh->retry_at = now_ + (failures > 1 ? Backoff(kFirstReopen, kLongestReopen, failures) : absl::ZeroDuration());
   Mark(*tasks_.emplace(event.task, std::move(fresh)).first->second);
 }
