@@ -43,6 +43,10 @@ void EngineImpl::LoadCheckpoint(Task& task) {
   const bool wanted = task.phase == Task::Phase::kStarting || task.phase == Task::Phase::kRunning;
   if (!wanted || task.external->loaded || task.in_flight || now_ < task.wait_until) return;
   if (pipeline_.recovering() || pipeline_.HasPart(task.id)) return;
+  if (pipeline_.Full()) {  // what is sent again needs a writer
+    blocked_ = true;
+    return;
+  }
   Worker* worker = AssignWorker(task);
   if (worker == nullptr || !worker->HasSlot(/*trace=*/false)) return;
   const uint64_t seq = NewHook(task, *worker, Batch::Hook::kLoad);
