@@ -32,7 +32,7 @@ bool EngineImpl::MayStage(const Task& task) {
   if (part == nullptr) return true;
   // A RESULT may add about three quarters of a frame.
   const bool room = part->output_bytes < options_.frame_cap / 4 && part->outputs.size() < protocol::kMaxElements / 8;
-  return room && !part->finalized;
+  return room && !part->finalized && part->also.empty();
 }
 
 // ---------------------------------------------------------------- LOAD
@@ -129,8 +129,9 @@ void EngineImpl::Foreign(Task& task, bool stored) {
        std::nullopt);
 }
 
-// The transaction is committed in the database and not in the log: its outputs and offsets are the first thing the next
-// one has. That one is stored as any other, so this can happen again.
+// The transaction is committed in the database and not in the log: its outputs and offsets are all that the next one of
+// the task has. That one is stored as any other, so this can happen again. Nothing joins it: whoever was taken for dead
+// may have committed it under its earlier name by now, and then there is nothing left to send.
 void EngineImpl::SendAgain(Task& task, StoredCheckpoint checkpoint) {
   DropPrepared(task);
   task.queue.Clear();
@@ -147,6 +148,10 @@ void EngineImpl::SendAgain(Task& task, StoredCheckpoint checkpoint) {
     Do(SeekFetch{task.id, i, input.fetched, input.fetch});
   }
   StageOffsets(task);
+  std::vector<std::string>& also = pipeline_.OpenPart(task.id)->also;
+  also = std::move(checkpoint.also);
+  also.insert(also.begin(), std::move(checkpoint.metadata));
+  if (also.size() > StoredCheckpoint::kMostNames) also.resize(StoredCheckpoint::kMostNames);
   LogInfo("the last transaction of the database is finished in the log",
           {{"task", task.id.value()}, {"outputs", checkpoint.outputs.size()}});
   if (checkpoint.outputs.empty()) return;
@@ -178,6 +183,7 @@ void EngineImpl::SendStore(Task& task, Worker& worker, Transaction& transaction)
   }
   checkpoint.outputs = std::move(part->outputs);  // nothing is added once it is stored, and if it fails it is void
   part->outputs.clear();
+  checkpoint.also = part->also;
   const std::string bytes = EncodeCheckpoint(checkpoint);
   const size_t elements = CheckpointElements(checkpoint);
   if (bytes.size() + kStoreOverhead > options_.frame_cap || elements > protocol::kMaxElements) {

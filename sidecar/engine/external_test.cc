@@ -122,6 +122,7 @@ TEST(StoredCheckpointTest, SurvivesBytes) {
   checkpoint.inputs.push_back({{"other", Partition(0)}, Offset(0), "before"});
   checkpoint.outputs.push_back({kOut, -5, std::nullopt, "", {{"h", std::nullopt}, {"h", "\xff"}}});
   checkpoint.outputs.push_back({{"in", Partition(3)}, int64_t{1} << 50, "k", std::nullopt, {}});
+  checkpoint.also = {"{\"tag\":0}", ""};
   const std::string bytes = EncodeCheckpoint(checkpoint);
   const absl::StatusOr<StoredCheckpoint> back = DecodeCheckpoint(bytes);
   ASSERT_EQ(back.status(), absl::OkStatus());
@@ -138,6 +139,7 @@ TEST(StoredCheckpointTest, SurvivesBytes) {
   EXPECT_EQ(back->outputs[0].headers, checkpoint.outputs[0].headers);
   EXPECT_EQ(back->outputs[1].key, "k");
   EXPECT_EQ(back->outputs[1].value, std::nullopt);
+  EXPECT_EQ(back->also, checkpoint.also);
   EXPECT_EQ(EncodeCheckpoint(*back), bytes);
   int64_t most = 256;  // of everything beside the outputs
   for (const log::OutgoingRecord& record : checkpoint.outputs) most += CheckpointBytes(record);
@@ -173,6 +175,10 @@ TEST(StoredCheckpointTest, Age) {
   EXPECT_EQ(age(5, "T2"), CheckpointAge::kForeign);
   EXPECT_EQ(age(7, "T3"), CheckpointAge::kForeign);
   EXPECT_EQ(age(0, ""), CheckpointAge::kForeign) << "a reset";
+  StoredCheckpoint again = CheckpointOf("T4", 7, "T1");
+  again.also = {"T3", "T2"};
+  const CommittedInput by_its_first_owner{kIn, Offset(7), "T2"};
+  EXPECT_EQ(AgeOf(again, {&by_its_first_owner, 1}), CheckpointAge::kSame);
   EXPECT_EQ(AgeOf(CheckpointOf("T1", 0, ""), std::vector<CommittedInput>{{kIn, kNoOffset, ""}}), CheckpointAge::kNewer);
 }
 
@@ -253,6 +259,7 @@ TEST_F(ExternalTest, WhatTheLogDoesNotHaveYetIsSentFirst) {
   EXPECT_EQ(again->inputs.at(0).previous, "earlier");
   ASSERT_EQ(again->outputs.size(), 1u);
   EXPECT_EQ(again->outputs[0].headers, newer.outputs[0].headers);
+  EXPECT_THAT(again->also, ElementsAre("T")) << "its first owner may have committed it by now";
   Stored(store.seq);
   engine_->AnswerCall(What::kFlush);
   const WriterCall offsets = engine_->Call(What::kSendOffsets);

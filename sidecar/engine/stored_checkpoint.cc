@@ -102,7 +102,7 @@ std::string EncodeCheckpoint(const StoredCheckpoint& checkpoint) {
 
   std::string out;
   MsgpackWriter writer(&out, checkpoint.metadata.size());
-  writer.Array(5);
+  writer.Array(6);
   writer.Uint(kFormat);
   writer.Str(checkpoint.metadata);
   writer.Array(topics.topics().size());
@@ -118,6 +118,8 @@ std::string EncodeCheckpoint(const StoredCheckpoint& checkpoint) {
   }
   writer.Array(checkpoint.outputs.size());
   for (size_t i = 0; i < checkpoint.outputs.size(); ++i) WriteOutput(writer, checkpoint.outputs[i], of_output[i]);
+  writer.Array(checkpoint.also.size());
+  for (const std::string& name : checkpoint.also) writer.Str(name);
   writer.Finish();
   return out.substr(kLengthBytes);
 }
@@ -132,7 +134,8 @@ int64_t CheckpointBytes(const log::OutgoingRecord& record) {
 }
 
 size_t CheckpointElements(const StoredCheckpoint& checkpoint) {
-  size_t elements = 2 * checkpoint.inputs.size() + 2 * checkpoint.outputs.size();  // and at most a topic for each
+  size_t elements = checkpoint.also.size();
+  elements += 2 * checkpoint.inputs.size() + 2 * checkpoint.outputs.size();  // and at most a topic for each
   for (const log::OutgoingRecord& record : checkpoint.outputs) elements += record.headers.size();
   return elements;
 }
@@ -145,7 +148,7 @@ absl::StatusOr<StoredCheckpoint> DecodeCheckpoint(std::string_view bytes) {
     return absl::UnimplementedError(
         StrCat("a checkpoint of format ", format, "; this sidecar reads format ", kFormat, ": use the later one"));
   }
-  if (in.ok() && fields < 5) in.Fail("checkpoint", StrCat("expected 5 fields, found ", fields));
+  if (in.ok() && fields < 6) in.Fail("checkpoint", StrCat("expected 6 fields, found ", fields));
   StoredCheckpoint checkpoint;
   checkpoint.metadata = std::string(in.Bytes("metadata"));
   std::vector<std::string> topics;
@@ -155,7 +158,9 @@ absl::StatusOr<StoredCheckpoint> DecodeCheckpoint(std::string_view bytes) {
   for (uint32_t i = 0; i < input_count && in.ok(); ++i) checkpoint.inputs.push_back(ReadInput(in, topics));
   const uint32_t output_count = in.List("outputs", 7);
   for (uint32_t i = 0; i < output_count && in.ok(); ++i) checkpoint.outputs.push_back(ReadOutput(in, topics));
-  if (in.ok() && fields > 5) in.SkipFields(fields - 5);
+  const uint32_t name_count = in.List("names", 1);
+  for (uint32_t i = 0; i < name_count && in.ok(); ++i) checkpoint.also.emplace_back(in.Bytes("name"));
+  if (in.ok() && fields > 6) in.SkipFields(fields - 6);
   in.ExpectEnd();
   if (!in.ok()) return in.status();
   return checkpoint;
@@ -167,7 +172,10 @@ CheckpointAge AgeOf(const StoredCheckpoint& checkpoint, absl::Span<const Committ
     const auto stored = std::find_if(checkpoint.inputs.begin(), checkpoint.inputs.end(),
                                      [&](const StoredCheckpoint::Input& of) { return of.of == input.of; });
     if (stored == checkpoint.inputs.end()) continue;
-    if (input.metadata == checkpoint.metadata && input.next == stored->next) {
+    const bool named =
+        input.metadata == checkpoint.metadata ||
+        std::find(checkpoint.also.begin(), checkpoint.also.end(), input.metadata) != checkpoint.also.end();
+    if (named && input.next == stored->next) {
       same = true;
     } else if (input.metadata == stored->previous && (input.next == kNoOffset || input.next <= stored->next)) {
       newer = true;

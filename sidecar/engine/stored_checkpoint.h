@@ -15,7 +15,7 @@ namespace millstream::engine {
 
 // What a worker's database holds of one task beside its data (STORE, CHECKPOINT): the transaction that was committed
 // there last, from which it can be finished in the log. Bytes to everybody but the sidecar: one MessagePack array
-//   [1, metadata str, [topic str], [input], [output]]
+//   [1, metadata str, [topic str], [input], [output], [metadata str]]
 // with inputs [topic index, partition, next, previous metadata str] and outputs
 //   [topic index, partition, timestamp, key or nil, value or nil, [[header name bin, value or nil]]].
 // The first number is the version of the format.
@@ -29,6 +29,11 @@ struct StoredCheckpoint {
   std::string metadata;  // of the offsets that the transaction commits: its name (R6)
   std::vector<Input> inputs;
   std::vector<log::OutgoingRecord> outputs;  // dead letters among them
+  // Where it is a transaction that is sent again, and nothing else: its earlier names, the latest first. Whoever was
+  // taken for dead may commit it in the log under one of them yet. At most kMostNames: so many owners one after the
+  // other would have to be interrupted while they send it again, and the first of them to live on.
+  std::vector<std::string> also;
+  static constexpr size_t kMostNames = 64;
 };
 
 // What the log knows of an input of the task.

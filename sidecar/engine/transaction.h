@@ -30,6 +30,7 @@ struct TaskPart {
   // With an external store: what goes out with it, for its checkpoint (about so many bytes of a frame).
   std::vector<log::OutgoingRecord> outputs;
   int64_t output_bytes = 0;
+  std::vector<std::string> also;  // it is one that is sent again, nothing else joins it: its earlier names
 };
 
 enum class Outcome : uint8_t {
