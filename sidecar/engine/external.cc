@@ -106,6 +106,10 @@ void EngineImpl::OnLoaded(Task& task, const protocol::Checkpoint& message) {
     return Lose(task, absl::AbortedError("its offsets are read again, behind its checkpoint"));
   }
   if (age == CheckpointAge::kForeign) return Foreign(task, message.checkpoint.has_value());
+  if (age == CheckpointAge::kNewer && pipeline_.Full()) {  // the writer was lost meanwhile: LOAD once more
+    blocked_ = true;
+    return;
+  }
   external.loaded = true;
   if (age == CheckpointAge::kNewer) SendAgain(task, std::move(stored));
 }
