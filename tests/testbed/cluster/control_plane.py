@@ -184,16 +184,18 @@ class ControlPlane:
         deadline = deadline or DEADLINE
         end = time.monotonic() + deadline
         while True:
+            looked = time.monotonic()
             with contextlib.suppress(OSError, ApiError):
                 if condition():
                     return
+            pause = min(max(0.05, 3 * (time.monotonic() - looked)), 5.0)  # who waits must not be what keeps the server busy
             for process in self.processes.values():
                 if process.process is not None and not process.alive():
                     raise ClusterFailed(f"{process.name} ended with exit code {process.process.returncode}:\n{process.log()[-3000:]}")
             if time.monotonic() > end:
                 logs = "".join(f"\n--- {each.name}\n{each.log()[-1500:]}" for each in self.processes.values())
                 raise ClusterFailed(f"waited {deadline:.0f} s for {what}{logs}")
-            time.sleep(0.05)
+            time.sleep(pause)
 
     # ---------------------------------------------------------------- breaking it
 

@@ -53,6 +53,8 @@ class Pod:
         if self.thing["metadata"].get("deletionTimestamp"):
             pretence.end(self)
             return None
+        if self.phase in ("Succeeded", "Failed"):
+            return self.status()
         try:
             for volume in self.spec.get("volumes", []):
                 volumes.content(volume, self.thing, self._look_up)
