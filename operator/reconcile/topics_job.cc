@@ -156,6 +156,10 @@ TopicsState TopicsJobs::Make(Json job, int attempt, const std::string& gone) {
 }
 
 TopicsState TopicsJobs::Running(const JobRun& run, const kube::ObjectKey& job) const {
+  // The pod has spoken; that its Job knows it is a matter of moments.
+  if (run.verdict.known) {
+    return Pending("TopicsPending", StrCat("Job ", job.name, " has ended, its verdict is awaited"), absl::Seconds(1));
+  }
   std::string reason = run.pod_reason;
   std::string message = run.pod_message;
   if (!run.pod.empty() && WaitsSilently(reason)) {
