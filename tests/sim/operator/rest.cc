@@ -181,6 +181,7 @@ void FindOrphans(Cluster* cluster, std::vector<std::string>* unrest) {
   for (const kube::Resource& kind : ChildKinds()) {
     for (const Json& object : cluster->api().All(kind)) {
       if (kube::TextAt(object, {"metadata", "labels", "app.kubernetes.io/name"}) != "streamprocessor") continue;
+      if (kube::Find(object, {"metadata", "deletionTimestamp"}) != nullptr) continue;
       const kube::ObjectKey key = kube::KeyOf(object);
       const std::string instance =
           StrCat(key.name_space, "/", kube::TextAt(object, {"metadata", "labels", "app.kubernetes.io/instance"}));
