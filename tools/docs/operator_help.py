@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/reference/operator.md from the operator's own help: operator.py [--check]. Needs `millstream-operator` on the PATH (./dev shell has it)."""
+"""Writes docs/reference/operator.md from the operator's own help: operator_help.py [--check]. Needs `millstream-operator` on the PATH (./dev shell has it)."""
 import subprocess
 import sys
 
@@ -7,7 +7,7 @@ from generated import finish
 
 HEAD = """# millstream-operator
 
-<!-- Written by tools/docs/operator.py from the program's help; do not edit. -->
+<!-- Written by tools/docs/operator_help.py from the program's help; do not edit. -->
 
 The Kubernetes operator: makes what StreamProcessors ask for, and keeps their status. It finds the API server as `kubectl` does: `--kubeconfig`, the file of `KUBECONFIG`, the service account of
 its pod, `~/.kube/config`. Two of them may run at once: the one that holds the lease works, the other keeps its caches warm and takes over within 15 s, at once when the first ends in order.
@@ -33,7 +33,7 @@ SIGTERM ends the passes under way and releases the lease, within 20 s. A lost le
 def main():
     result = subprocess.run(["millstream-operator", "--help"], stdout=subprocess.PIPE, check=True, text=True)
     text = HEAD + result.stdout.strip() + "\n```\n"
-    return finish("operator.md", text, "./dev shell  and  python tools/docs/operator.py", f"{len(text.splitlines())} lines")
+    return finish("operator.md", text, "./dev shell  and  python tools/docs/operator_help.py", f"{len(text.splitlines())} lines")
 
 
 if __name__ == "__main__":
