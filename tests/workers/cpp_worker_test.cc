@@ -529,7 +529,7 @@ TEST_F(TimeTest, BatchesThatDoNotFitTheWelcomeAreRefused) {
   protocol::RecordItem closing;
   closing.type = Type::kClosing;
   closing.key_index = 0;
-  closing.store = 3;
+  closing.store = 0;
   Batch rows = BatchOf(1, {});
   rows.state.push_back({0, {}, true, {{{0, 60, {StateValue::What::kValue, "x"}}}}});
   Batch values = BatchOf(1, {});
@@ -538,7 +538,7 @@ TEST_F(TimeTest, BatchesThatDoNotFitTheWelcomeAreRefused) {
       {BatchOf(1, {Record(1, "a", {3, 0, 60, false, {}})}), "a window of store 3"},
       {BatchOf(1, {Record(1, "a", {2, 0, 60, true, {}})}), "a session of store 2"},
       {BatchOf(1, {Record(1, "a", {9, 0, 60, false, {}})}), "a window of store 9"},
-      {BatchOf(1, {closing}), "a closing window of store 3"},
+      {BatchOf(1, {closing}), "a closing window of store 0"},
       {rows, "state of store 0 of the other form"},
       {values, "state of store 2 of the other form"},
   };
