@@ -42,7 +42,7 @@ def main(mode, out):
             if mode == "newer":
                 outputs = [[*output, None, None, None, 8, "later"] for output in outputs]
             result = [RESULT, message[1], len(outputs), None, {}, outputs]
-            send([*result, None, 8, {"later": 1}] if mode == "newer" else result)
+            send([*result, None, None, 8, {"later": 1}] if mode == "newer" else result)
         elif message[0] == PING:
             send([PONG, message[1]])
         elif message[0] == GOODBYE:
