@@ -113,4 +113,4 @@ def test_who_judges_what():
     print(f"refused by both sides: {len(both)}, by the programs only: {len(ours)} ({len(GIVEN_UP.keys() & set(ours))} of them kubectl cannot send), "
           f"accepted: {len(accepted)}")
     assert len(both) >= 71 and len(accepted) >= 19
-    assert len(ours) <= 28, ours
+    assert len(ours) <= 29, ours

@@ -153,7 +153,9 @@ class ControlPlane:
         self._run("kube-controller-manager", f"--kubeconfig={manager}", f"--service-account-private-key-file={self.authority.service_accounts}",
                   f"--root-ca-file={self.authority.ca}", "--use-service-account-credentials=true", f"--cluster-signing-cert-file={self.authority.ca}",
                   f"--cluster-signing-key-file={self.authority.folder}/ca.key", "--leader-elect=false", f"--bind-address={HOST}", "--secure-port=0",
-                  "--kube-api-qps=500", "--kube-api-burst=1000", f"--flex-volume-plugin-dir={self.folder}/volume-plugins", *self.controller_flags)
+                  "--kube-api-qps=500", "--kube-api-burst=1000", f"--flex-volume-plugin-dir={self.folder}/volume-plugins",
+                  "--node-monitor-grace-period=24h",  # nodes that are none send no heartbeats; their pods would be not ready after 50 s
+                  *self.controller_flags)
         if self.with_scheduler:
             scheduler = self.kubeconfig_of("scheduler", self.authority.issue("scheduler", "/CN=system:kube-scheduler"))
             self._run("kube-scheduler", f"--kubeconfig={scheduler}", "--leader-elect=false", f"--bind-address={HOST}", "--secure-port=0",
