@@ -72,34 +72,19 @@ class Visits:
         ctx._staged += len(data or b"") + VISIT_OVERHEAD
 
 
-class BaseVisited:
-    """A row that is visited. Valid only while its handler runs; ``ctx.state(store)`` has its key as default, too."""
+class _OfVisit:
+    """What a row and the end of a visit have in common."""
 
-    __slots__ = ("_store", "_item", "_raw_key", "_port")
+    __slots__ = ("_item", "_port")
 
-    def __init__(self, store: Writable, item: List[Any], raw_key: bytes, port: "VisitPort") -> None:
-        self._store = store
+    def __init__(self, item: List[Any], port: "VisitPort") -> None:
         self._item = item
-        self._raw_key = raw_key
         self._port = port
 
     @property
     def visit(self) -> str:
         """The visit's name in the manifest."""
         return self._port.name
-
-    @property
-    def store(self) -> str:
-        return self._store.name
-
-    @property
-    def key(self) -> Any:
-        """The row's key, decoded by the store's codec."""
-        return self._port.store.key.decode(self._raw_key)
-
-    @property
-    def raw_key(self) -> bytes:
-        return self._raw_key
 
     @property
     def data(self) -> Any:
@@ -119,6 +104,30 @@ class BaseVisited:
     def attempt(self) -> int:
         attempt: int = self._item[7]
         return attempt
+
+
+class BaseVisited(_OfVisit):
+    """A row that is visited. Valid only while its handler runs; ``ctx.state(store)`` has its key as default, too."""
+
+    __slots__ = ("_store", "_raw_key")
+
+    def __init__(self, store: Writable, item: List[Any], raw_key: bytes, port: "VisitPort") -> None:
+        super().__init__(item, port)
+        self._store = store
+        self._raw_key = raw_key
+
+    @property
+    def store(self) -> str:
+        return self._store.name
+
+    @property
+    def key(self) -> Any:
+        """The row's key, decoded by the store's codec."""
+        return self._port.store.key.decode(self._raw_key)
+
+    @property
+    def raw_key(self) -> bytes:
+        return self._raw_key
 
     def set(self, value: Any) -> None:
         """Write the row's value. Raises OutputError if it cannot be encoded or is beyond the store's limit."""
@@ -170,36 +179,10 @@ class AsyncVisited(BaseVisited):
         return data is not None
 
 
-class VisitEnd:
+class VisitEnd(_OfVisit):
     """A visit has come to the end of the rows of this task. It has no key."""
 
-    __slots__ = ("_item", "_port")
-
-    def __init__(self, item: List[Any], port: "VisitPort") -> None:
-        self._item = item
-        self._port = port
-
-    @property
-    def visit(self) -> str:
-        return self._port.name
-
-    @property
-    def data(self) -> Any:
-        """What start() was given."""
-        return self._port.decode_data(self._item[5])
-
-    @property
-    def time(self) -> int:
-        """When the visit was started, milliseconds since 1970."""
-        time: int = self._item[3]
-        return time
-
-    timestamp = time
-
-    @property
-    def attempt(self) -> int:
-        attempt: int = self._item[7]
-        return attempt
+    __slots__ = ()
 
     def __repr__(self) -> str:
         return f"VisitEnd({self.visit!r}, time={self.time})"
