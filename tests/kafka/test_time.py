@@ -2,11 +2,11 @@
 
 import json
 import pathlib
-import time
 
 import clients
 import verifier
-from harness import Group, wait_until
+from click_group import ClickGroup
+from harness import wait_until
 from time_model import GAP, GRACE, SIZE, batch, expected
 
 WORKER = pathlib.Path(__file__).resolve().parents[1] / "faults" / "time_worker.py"
@@ -27,11 +27,12 @@ spec:
 """
 
 
-class Shop(Group):
+class Shop(ClickGroup):
     store = "visits"
+    batch = staticmethod(batch)
 
     def __init__(self, folder, cluster, proxy=None, **options):
-        super().__init__(folder, cluster, proxy, worker=WORKER, partitions=2, **options)
+        super().__init__(folder, cluster, proxy, worker=WORKER, **options)
         self.reminded_topic = f"reminded-{self.id}"
         clients.create_topic(self.config, self.reminded_topic, 2)
         self.reminders = verifier.Tail(self.config, self.reminded_topic)
@@ -41,14 +42,6 @@ class Shop(Group):
     def close(self):
         super().close()
         self.reminders.close()
-
-    def click(self, rows):
-        for key, timestamp in rows:
-            self.producer.produce(self.input, json.dumps({"n": next(self.numbers)}), key, timestamp=timestamp)
-        assert self.producer.flush(60) == 0
-
-    def expected(self):
-        return expected([(p, t, key.decode(), json.loads(value)["n"]) for p, _, t, key, value, _ in clients.read(self.config, self.input)])
 
     def closed(self):
         return sorted((key.decode(), json.loads(value)["start"], json.loads(value)["end"], json.loads(value)["count"])
@@ -62,7 +55,7 @@ class Shop(Group):
 
     def settle(self):
         """All that must come does, and nothing more."""
-        closed, reminded, visits = self.expected()
+        closed, reminded, visits = expected(self.clicks())
         counts = lambda: f"{self.tail.count()} of {len(closed)} windows, {self.reminders.count()} of {len(reminded)} timers\n{self.logs()}"
         wait_until(lambda: self.tail.count() >= len(closed) and self.reminders.count() >= len(reminded), counts)
         wait_until(lambda: self.visits() == visits, lambda: f"{self.visits()} instead of {visits}")
@@ -72,21 +65,11 @@ class Shop(Group):
 
 def test_windows_sessions_and_timers_under_kills(group, one, seed):
     g = group(one, kind=Shop)
-    now = int(time.time() * 1000) - 86_400_000
-    first = g.member(mode="slow")
-    for point in ("after-reply:2", "after-flush:3", "commit-done-not-applied:2"):
-        if not first.process:
-            first.start(mode="slow", crash_at=point)
-        done = g.reminders.count()
-        rows, now = batch(seed, now, 300)
-        g.click(rows)
-        wait_until(lambda: g.reminders.count() > done or not first.alive(), g.logs)
-        first.kill()
+    g.killed_under_load(seed, g.reminders)
     # Another machine: all that is known of time comes from the topics, and late is what was late before.
     g.member()
-    rows, now = batch(seed, now, 300)
-    g.click(rows)
+    g.click_on(seed, 300)
     g.settle()
-    rows, now = batch(seed, now + 10_000, 20)
-    g.click(rows)
+    g.now += 10_000
+    g.click_on(seed, 20)
     g.settle()

@@ -2,10 +2,10 @@
 
 import json
 import pathlib
-import time
 
 import clients
-from harness import Group, wait_until
+from click_group import ClickGroup
+from harness import wait_until
 from ttl_model import TTL, batch, expected
 
 WORKER = pathlib.Path(__file__).resolve().parents[1] / "faults" / "ttl_worker.py"
@@ -22,18 +22,14 @@ spec:
 """
 
 
-class Shop(Group):
+class Shop(ClickGroup):
     store = "recent"
+    batch = staticmethod(batch)
 
     def __init__(self, folder, cluster, proxy=None, **options):
-        super().__init__(folder, cluster, proxy, worker=WORKER, partitions=2, **options)
+        super().__init__(folder, cluster, proxy, worker=WORKER, **options)
         self.recent = f"{self.group}-recent-changelog"
         self.manifest.write_text(MANIFEST.format(name=self.name, input=self.input, output=self.output, ttl=TTL))
-
-    def click(self, rows):
-        for key, timestamp in rows:
-            self.producer.produce(self.input, json.dumps({"n": next(self.numbers)}), key, timestamp=timestamp)
-        assert self.producer.flush(60) == 0
 
     def told(self):
         return sorted((key.decode(), json.loads(value)["n"], json.loads(value)["before"])
@@ -49,8 +45,7 @@ class Shop(Group):
 
     def settle(self):
         """Everything was told, and nothing twice; what is remembered is what the model remembers."""
-        told, remembered = expected([(p, t, key.decode(), json.loads(value)["n"])
-                                     for p, _, t, key, value, _ in clients.read(self.config, self.input)])
+        told, remembered = expected(self.clicks())
         wait_until(lambda: self.tail.count() >= len(told), lambda: f"{self.tail.count()} of {len(told)} outputs\n{self.logs()}")
         wait_until(lambda: self.remembered() == remembered, lambda: f"{self.remembered()} instead of {remembered}\n{self.logs()}")
         assert self.told() == told
@@ -59,25 +54,15 @@ class Shop(Group):
 
 def test_what_is_forgotten_stays_forgotten_under_kills(group, one, seed):
     g = group(one, kind=Shop)
-    now = int(time.time() * 1000) - 86_400_000
-    first = g.member(mode="slow")
-    for point in ("after-reply:2", "after-flush:3", "commit-done-not-applied:2"):
-        if not first.process:
-            first.start(mode="slow", crash_at=point)
-        done = g.tail.count()
-        rows, now = batch(seed, now, 300)
-        g.click(rows)
-        wait_until(lambda: g.tail.count() > done or not first.alive(), g.logs)
-        first.kill()
+    g.killed_under_load(seed, g.tail)
     # Another machine: the age of each row, and what time it is, come from the topics.
     g.member()
-    rows, now = batch(seed, now, 300)
-    g.click(rows)
+    g.click_on(seed, 300)
     told, remembered = g.settle()
     assert any(before is not None for _, _, before in told), "some were remembered"
     assert len(remembered) < len({key for key, _, _ in told}), "some were forgotten"
     # Time passes everything: the changelog forgets it too.
-    g.click([(f"last-{i}", now + 10 * TTL) for i in range(20)])
+    g.click([(f"last-{i}", g.now + 10 * TTL) for i in range(20)])
     _, remembered = g.settle()
     assert remembered and all(key.startswith("last-") for key in remembered)
     wait_until(lambda: g.kept() == set(remembered), lambda: f"{g.kept()} instead of {set(remembered)}\n{g.logs()}")
