@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "common/base/strings.h"
+#include "common/http/response_head.h"
 #include "common/http/threads.h"
 #include "cpprest/http_client.h"
 
@@ -30,20 +30,6 @@ struct Exchange {
 absl::Status TooLarge(const Exchange& exchange) {
   return absl::ResourceExhaustedError(
       StrCat(exchange.where, ": the response is larger than ", exchange.max_body_bytes, " bytes"));
-}
-
-Response ToResponse(const rest::http_response& from) {
-  Response response;
-  response.status = from.status_code();
-  response.content_type = "";
-  for (const auto& [name, value] : from.headers()) {
-    if (absl::EqualsIgnoreCase(name, rest::header_names::content_type)) {
-      response.content_type = value;
-    } else {
-      response.headers.emplace_back(name, value);
-    }
-  }
-  return response;
 }
 
 // A body on its way in.
@@ -89,7 +75,7 @@ void Begin(const ClientRequest& from, const web::uri& uri, const std::shared_ptr
   auto client = std::make_shared<rest::client::http_client>(uri.authority(), config);
   client->request(ToRequest(from, uri), exchange->cancel.get_token())
       .then([exchange](rest::http_response answer) {
-        auto response = std::make_shared<Response>(ToResponse(answer));
+        auto response = std::make_shared<Response>(HeadOf(answer));
         auto body = std::make_shared<Body>();
         body->from = answer.body();
         return ReadBody(exchange, body).then([response, body] {

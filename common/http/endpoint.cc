@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
+#include "common/http/response_head.h"
 #include "common/http/threads.h"
 #include "cpprest/http_client.h"
 #include "openssl/ssl.h"
@@ -56,20 +56,6 @@ rest::client::http_client_config ConfigFor(const EndpointOptions& options) {
   config.set_max_redirects(0);
   config.set_ssl_context_callback([options](boost::asio::ssl::context& tls) { UseCertificates(options, tls); });
   return config;
-}
-
-Response HeadOf(const rest::http_response& from) {
-  Response response;
-  response.status = from.status_code();
-  response.content_type = "";
-  for (const auto& [name, value] : from.headers()) {
-    if (absl::EqualsIgnoreCase(name, rest::header_names::content_type)) {
-      response.content_type = value;
-    } else {
-      response.headers.emplace_back(name, value);
-    }
-  }
-  return response;
 }
 
 // The result of a task of the library, shared with its threads, which may finish after the caller has given up.

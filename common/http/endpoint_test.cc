@@ -106,15 +106,22 @@ TEST(EndpointTest, PiecesArriveWhileTheServerStillSends) {
   EXPECT_EQ(response->body, "");
 }
 
-TEST(EndpointTest, SilenceEndsAStream) {
-  RawServer server([&](const RawServer& self, int fd) {
-    RawServer::Send(fd, kChunkedHead);
-    RawServer::Send(fd, Chunk("one\n"));
-    self.HoldOpen(fd);
-  });
+void OneThenSilence(const RawServer& self, int fd) {
+  RawServer::Send(fd, kChunkedHead);
+  RawServer::Send(fd, Chunk("one\n"));
+  self.HoldOpen(fd);
+}
+
+Call Watch() {
   Call call;
   call.target = "/watch";
   call.deadline = absl::Minutes(5);
+  return call;
+}
+
+TEST(EndpointTest, SilenceEndsAStream) {
+  RawServer server(OneThenSilence);
+  const Call call = Watch();
   const auto response =
       MakeEndpoint(server.url())->Stream(call, absl::Milliseconds(200), Interruption(), [](std::string_view) {
         return absl::OkStatus();
@@ -124,14 +131,8 @@ TEST(EndpointTest, SilenceEndsAStream) {
 }
 
 TEST(EndpointTest, AnInterruptionEndsAStreamAtOnce) {
-  RawServer server([&](const RawServer& self, int fd) {
-    RawServer::Send(fd, kChunkedHead);
-    RawServer::Send(fd, Chunk("one\n"));
-    self.HoldOpen(fd);
-  });
-  Call call;
-  call.target = "/watch";
-  call.deadline = absl::Minutes(5);
+  RawServer server(OneThenSilence);
+  const Call call = Watch();
   Interruption interruption;
   const auto response = MakeEndpoint(server.url())->Stream(call, absl::Minutes(5), interruption, [&](std::string_view) {
     interruption.Interrupt();
@@ -141,14 +142,8 @@ TEST(EndpointTest, AnInterruptionEndsAStreamAtOnce) {
 }
 
 TEST(EndpointTest, AnErrorOfTheSinkEndsAStream) {
-  RawServer server([&](const RawServer& self, int fd) {
-    RawServer::Send(fd, kChunkedHead);
-    RawServer::Send(fd, Chunk("one\n"));
-    self.HoldOpen(fd);
-  });
-  Call call;
-  call.target = "/watch";
-  call.deadline = absl::Minutes(5);
+  RawServer server(OneThenSilence);
+  const Call call = Watch();
   const auto response =
       MakeEndpoint(server.url())->Stream(call, absl::Minutes(5), Interruption(), [](std::string_view) {
         return absl::DataLossError("no JSON");
