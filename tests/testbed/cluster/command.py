@@ -13,11 +13,9 @@ There is no node: what is applied is stored and its controllers act, but no cont
 """
 
 import argparse
-import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -26,21 +24,10 @@ import time
 import control_plane
 import programs
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import keeper  # noqa: E402
+
 RUNS = programs.CACHE / "cluster-runs"
-
-
-def runs():
-    """{folder: what its keeper wrote}, of those whose keeper lives; the one started last is last."""
-    found = {}
-    for state in sorted(RUNS.glob("run-*/state.json"), key=lambda path: path.stat().st_mtime):
-        try:
-            facts = json.loads(state.read_text(encoding="ascii"))
-            command = pathlib.Path(f"/proc/{facts['keeper']}/cmdline").read_bytes()
-        except (OSError, ValueError):
-            continue
-        if b"command.py" in command:
-            found[state.parent] = facts
-    return found
 
 
 def cluster_for(options, folder):
@@ -50,14 +37,9 @@ def cluster_for(options, folder):
 def keep(options):
     """The process that owns the cluster of `up`: starts it, says so, and ends it when it is told to."""
     folder = pathlib.Path(options.folder)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: sys.exit(0))
+    keeper.end_at_signals()
     with cluster_for(options, folder) as cluster:
-        state = folder / "state.json"
-        state.with_suffix(".new").write_text(json.dumps({"keeper": os.getpid(), "environment": cluster.environment()}), encoding="ascii")
-        state.with_suffix(".new").rename(state)
-        while True:
-            signal.pause()
+        keeper.keep(folder, cluster.environment())
 
 
 def up(options):
@@ -66,11 +48,11 @@ def up(options):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=RUNS))
     command = [sys.executable, __file__, "keep", "--folder", str(folder), *(["--scheduler"] if options.scheduler else [])]
     with open(folder / "keeper.log", "wb") as log:
-        keeper = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         # The keeper's folder goes with it when it fails: what it said is read from the open file.
         with open(folder / "keeper.log", encoding="utf-8") as said:
             while not (folder / "state.json").exists():
-                if keeper.poll() is not None:
+                if process.poll() is not None:
                     print(said.read() or "the cluster did not start", file=sys.stderr)
                     shutil.rmtree(folder, ignore_errors=True)
                     return 1
@@ -81,22 +63,12 @@ def up(options):
 
 
 def down(options):
-    wanted = {folder: facts for folder, facts in runs().items() if options.rest in ([], [str(folder)])}
-    if options.rest and not wanted:
-        print(f"nothing runs in {' '.join(options.rest)}", file=sys.stderr)
-        return 1
-    for folder, facts in wanted.items():
-        os.kill(facts["keeper"], signal.SIGTERM)
-        end = time.monotonic() + 60
-        while folder.exists() and time.monotonic() < end:
-            time.sleep(0.05)
-        print(f"removed {folder}", file=sys.stderr)
-    return 0
+    return keeper.end(RUNS, " ".join(options.rest) or None, 60)
 
 
 def client(options):
     """kubectl or helm in place of this process."""
-    found = runs()
+    found = keeper.runs(RUNS)
     chosen = os.environ.get("MILLSTREAM_CLUSTER")
     folder = pathlib.Path(chosen) if chosen else next(reversed(found), None)
     if folder not in found:
@@ -116,7 +88,7 @@ def prepare(_):
 
 
 def show(_):
-    for folder in runs():
+    for folder in keeper.runs(RUNS):
         print(folder)
     return 0
 

@@ -17,7 +17,6 @@ import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -26,19 +25,8 @@ import time
 import brokers
 import distribution
 
-
-def runs():
-    """{folder: what its keeper wrote}, of those whose keeper lives."""
-    found = {}
-    for state in sorted(distribution.CACHE.glob("run-*/state.json")):
-        try:
-            facts = json.loads(state.read_text(encoding="ascii"))
-            command = pathlib.Path(f"/proc/{facts['keeper']}/cmdline").read_bytes()
-        except (OSError, ValueError):
-            continue
-        if b"command.py" in command:
-            found[state.parent] = facts
-    return found
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import keeper  # noqa: E402
 
 
 def environment(cluster):
@@ -59,16 +47,10 @@ def cluster_for(options, folder):
 def keep(options):
     """The process that owns the brokers of `up`: starts them, says so, and ends them when it is told to."""
     folder = pathlib.Path(options.folder)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: sys.exit(0))
+    keeper.end_at_signals()
     try:
         with cluster_for(options, folder) as cluster:
-            state = folder / "state.json"
-            facts = {"keeper": os.getpid(), "environment": environment(cluster)}
-            state.with_suffix(".new").write_text(json.dumps(facts), encoding="ascii")
-            state.with_suffix(".new").rename(state)
-            while True:
-                signal.pause()
+            keeper.keep(folder, environment(cluster))
     except (distribution.Unavailable, brokers.BrokerFailed) as error:
         print(error, file=sys.stderr)
         return 1
@@ -78,10 +60,10 @@ def up(options):
     brokers.prepared()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=distribution.CACHE))
     with open(folder / "keeper.log", "wb") as log:
-        keeper = subprocess.Popen([sys.executable, __file__, "keep", "--folder", str(folder), *flags(options)], stdin=subprocess.DEVNULL,
+        process = subprocess.Popen([sys.executable, __file__, "keep", "--folder", str(folder), *flags(options)], stdin=subprocess.DEVNULL,
                                   stdout=log, stderr=log, start_new_session=True)
     while not (folder / "state.json").exists():
-        if keeper.poll() is not None:
+        if process.poll() is not None:
             print((folder / "keeper.log").read_text(encoding="utf-8") if folder.exists() else "the brokers did not start", file=sys.stderr)
             shutil.rmtree(folder, ignore_errors=True)
             return 1
@@ -99,17 +81,7 @@ def flags(options):
 
 
 def down(options):
-    wanted = {folder: facts for folder, facts in runs().items() if options.folder in (None, str(folder))}
-    if options.folder and not wanted:
-        print(f"nothing runs in {options.folder}", file=sys.stderr)
-        return 1
-    for folder, facts in wanted.items():
-        os.kill(facts["keeper"], signal.SIGTERM)
-        end = time.monotonic() + 30
-        while folder.exists() and time.monotonic() < end:
-            time.sleep(0.05)
-        print(f"removed {folder}", file=sys.stderr)
-    return 0
+    return keeper.end(distribution.CACHE, options.folder, 30)
 
 
 def run(options):
@@ -123,7 +95,7 @@ def prepare(_):
 
 
 def show(_):
-    for folder, facts in runs().items():
+    for folder, facts in keeper.runs(distribution.CACHE).items():
         print(facts["environment"]["MILLSTREAM_TEST_KAFKA"], folder)
     return 0
 
