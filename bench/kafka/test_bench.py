@@ -62,5 +62,5 @@ def test_outputs_of_an_aborted_transaction_do_not_count(broker):
 
 def test_smoke():
     done = subprocess.run([sys.executable, HERE / "run.py", "--smoke"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0, "\n".join([*done.stderr.splitlines()[-1:], done.stdout, done.stderr])  # the cause first
     assert "none lost, none doubled" in done.stdout

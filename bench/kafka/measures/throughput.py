@@ -1,7 +1,7 @@
 """Records per second, what they cost, and where: the input is there from the start, the peer works until all of it is committed.
 
 A record counts when its output can be read as committed. Taken over the last two thirds of the input: the start of the peer, its joining and the worst
-of a JVM's warming up are left out for everybody.
+of a JVM's warming up are left out for everybody. (An input so small that one look sees none and the next one all of it is taken as a whole.)
 """
 
 import time
@@ -28,6 +28,7 @@ def measure(bed, peer, job, records, deadline=600):
     process = peer.start(job)
     try:
         progress = Progress(bed.config, job.output)
+        start = Snapshot(bed, process)
         while (seen := progress()) < records * WARMUP:
             process.check_alive()
             if time.monotonic() - process.started > deadline:
@@ -37,6 +38,8 @@ def measure(bed, peer, job, records, deadline=600):
         last, peak = first, process.rss_mb()
         end = process.started + deadline
         at, steps = seen, 0
+        if seen == records:  # over before the first look: all of it counts
+            first, at, steps = start, 0, 1
         while seen < records:
             time.sleep(0.02)
             now = progress()

@@ -49,6 +49,7 @@ void FakeEngine::Leave() {
   std::set<TaskId> tasks;
   {
     absl::MutexLock lock(&mutex_);
+    leaving_ = true;
     tasks.swap(seen_.tasks);
     for (const TaskId task : tasks) ownership_->Drop(name_, task);
   }
@@ -79,11 +80,17 @@ void FakeEngine::OnToken(const log::GroupToken& token, int members) {
 }
 
 void FakeEngine::OnAssigned(const std::vector<TaskId>& tasks) {
-  absl::MutexLock lock(&mutex_);
-  for (const TaskId task : tasks) {
-    seen_.tasks.insert(task);
-    ownership_->Take(name_, task);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!leaving_) {
+      for (const TaskId task : tasks) {
+        seen_.tasks.insert(task);
+        ownership_->Take(name_, task);
+      }
+      return;
+    }
   }
+  for (const TaskId task : tasks) membership_->TaskReleased(task);  // a drain takes nothing any more, as in the engine
 }
 
 void FakeEngine::OnRevoked(const std::vector<TaskId>& tasks) {

@@ -71,6 +71,7 @@ class FakeEngine : public MembershipEvents {
   Ownership* const ownership_;
   mutable absl::Mutex mutex_;
   Seen seen_ ABSL_GUARDED_BY(mutex_);
+  bool leaving_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<Membership> membership_;
 };
 
