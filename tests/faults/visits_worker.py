@@ -1,6 +1,6 @@
 """The user program of test_visits.py: payments add to balances, a visit adds one to each and tells so.
 
-LEDGER_MODE=slow makes every row take a millisecond, so that kills find something going on.
+LEDGER_MODE=slow makes every row take a millisecond, so that kills find something going on; a fifth of a second while the file LEDGER_FLAG is there.
 """
 
 import os
@@ -10,6 +10,7 @@ import millstream
 
 app = millstream.App()
 SLOW = os.environ.get("LEDGER_MODE") == "slow"
+FLAG = os.environ.get("LEDGER_FLAG")
 
 
 @app.on("payments")
@@ -26,7 +27,7 @@ def command(ctx, record):
 @app.on_visit("interest")
 def interest(ctx, row):
     if SLOW:
-        time.sleep(0.001)
+        time.sleep(0.2 if FLAG and os.path.exists(FLAG) else 0.001)
     row.set(row.value + 1)
     ctx.emit("told", key=row.key, value={"number": row.data})
 
