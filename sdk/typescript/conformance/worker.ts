@@ -3,7 +3,7 @@
 //   npm run build && millstream conform --profile conformance/profile.yaml -- node dist/conformance/worker.js
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { App, RejectRecord, bytes, int64, type Clock, type Context, type Record, type Session, type Timer, type VisitEnd, type Visited, type Window } from "../src/index.js";
+import { App, RejectRecord, bytes, int64, type Clock, type Context, type Record, type Session, type Timer, type VisitEnd, type Visited } from "../src/index.js";
 
 type Bytes = Uint8Array;
 
@@ -56,7 +56,7 @@ interface Subject {
   record?: Record<Bytes, Bytes>;
 }
 
-const boundsOf = (row: Window<Bytes, Bytes> | Session<Bytes, Bytes>): string => `${row.start}..${row.end}`;
+const boundsOf = (row: { readonly start: number; readonly end: number }): string => `${row.start}..${row.end}`;
 const withValue = (bounds: string, ...values: (Bytes | undefined)[]): Buffer => {
   const known = values.filter((value) => value !== undefined);
   return known.length === 0 ? Buffer.from(bounds) : Buffer.from([`${bounds}=`, ...known.map((value) => Buffer.from(value!).toString("latin1")).join(",")].join(""), "latin1");
@@ -215,6 +215,12 @@ if (needs.includes("closings")) {
   app.onClose(windowStores.get("final")!, async (ctx, window) => {
     outputs.get("out")!.emit(ctx, window.key, withValue(boundsOf(window), window.value));
     await runStored({ ctx, key: window.key });
+  });
+}
+if (needs.includes("sessionClosings")) {
+  app.onClose(sessionStores.get("stays")!, async (ctx, session) => {
+    outputs.get("out")!.emit(ctx, session.key, withValue(boundsOf(session), session.value));
+    await runStored({ ctx, key: session.key });
   });
 }
 if (needs.includes("hooks")) app.onBegin(() => {}).onFinalize(sendGathered).onCommitted(() => {});

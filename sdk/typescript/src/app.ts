@@ -12,7 +12,7 @@ import { supervise } from "./processes.js";
 import { Store } from "./store.js";
 import { Timer, timerId, type Clock, type RegisteredTimer, type TimerHandler } from "./timer.js";
 import { Visit, type RegisteredVisit, type VisitEndHandler, type VisitHandler } from "./visit.js";
-import { SessionStore, WindowStore, type CloseHandler, type RegisteredClosing, type SessionOptions } from "./window.js";
+import { SessionStore, WindowStore, type CloseHandler, type CloseSessionHandler, type RegisteredClosing, type SessionOptions } from "./window.js";
 import { socketPath, Worker } from "./worker.js";
 
 /** Codecs of an input, store or output. */
@@ -134,9 +134,13 @@ export class App {
   }
 
   /** Makes a function the handler of windows of a store with `emit: Final`: called once for each when it closes, with its last value. */
-  onClose<K, V>(store: WindowStore<K, V>, handle: CloseHandler<K, V>): this {
-    if (this.closings.has(store.name)) throw new ConfigError(`store "${store.name}" already has a handler for closing windows`);
-    this.closings.set(store.name, { store: store as unknown as WindowStore<unknown, unknown>, handle: handle as unknown as CloseHandler<unknown, unknown> });
+  onClose<K, V>(store: WindowStore<K, V>, handle: CloseHandler<K, V>): this;
+  /** The same of sessions: called once for each when it is over, that is its gap and grace behind its last record. */
+  onClose<K, V>(store: SessionStore<K, V>, handle: CloseSessionHandler<K, V>): this;
+  /** @internal */
+  onClose(store: RegisteredClosing["store"], handle: RegisteredClosing["handle"]): this {
+    if (this.closings.has(store.name)) throw new ConfigError(`store "${store.name}" already has a handler for what closes`);
+    this.closings.set(store.name, { store, handle });
     return this;
   }
 

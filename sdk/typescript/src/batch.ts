@@ -189,7 +189,7 @@ export class BatchRun {
     return this.result(this.hook === undefined ? this.done : 0, failure);
   }
 
-  /** A timer, a window that closes, a row of a visit, or a hook. */
+  /** A timer, a window or session that closes, a row of a visit, or a hook. */
   private runOther(item: Exclude<Item, { kind: typeof RECORD }>): void | Promise<void> {
     if (item.kind === TIMER) return this.isOvertaken(item) ? undefined : this.runTimer(item);
     if (item.kind === VISIT) return this.runVisited(item);
@@ -208,8 +208,8 @@ export class BatchRun {
 
   private async runClosing(item: ClosingItem): Promise<void> {
     const { store, handle } = this.schema.tables[item.store]!.closing!; // the schema has seen to it
-    const window = await store.closed(this.ctx, item);
-    if (window !== undefined) await handle(this.ctx, window);
+    const closed = await store.closed(this.ctx, item);
+    if (closed !== undefined) await handle(this.ctx, closed as never);
   }
 
   private async runVisited(item: VisitItem): Promise<void> {
@@ -255,7 +255,7 @@ export class BatchRun {
     return index !== undefined ? this.rowOf(store, index, bounds, undefined) : this.other(store, latin1(row));
   }
 
-  /** The slot of a window that closes. */
+  /** The slot of a window or session that closes. */
   closingRow(item: ClosingItem): Slot {
     return this.rowOf(item.store, item.key, item.windows![0]!, prefetched(item.value));
   }

@@ -251,13 +251,16 @@ function readTimer(r: Reader, count: number, keys: number): TimerItem {
 function readClosing(r: Reader, count: number, keys: number, shape: Shape): ClosingItem {
   least(count, 7, "closing");
   const store = r.index("closing store", shape.tables.length - 1);
-  if (!shape.tables[store]!.final) throw new ProtocolError(`BATCH closes a window of store ${store}, which WELCOME did not announce`);
+  const { kind, final } = shape.tables[store]!;
+  if (!final) throw new ProtocolError(`BATCH closes a window of store ${store}, which WELCOME did not announce`);
   const key = r.index("closing key", keys - 1);
   const [start, end] = [r.int("closing start"), r.int("closing end")];
   const value = r.state("closing value");
   const attempt = readAttempt(r);
   r.skip(count - 7);
-  return { kind: CLOSING, key, timestamp: Number(end) - 1, attempt, windows: [{ store, start, end, parts: undefined }], store, value };
+  // A session ends with its last record, a window before its end; a session that closes is made of itself.
+  const [parts, timestamp] = kind === "Session" ? [[{ start, end }], Number(end)] : [undefined, Number(end) - 1];
+  return { kind: CLOSING, key, timestamp, attempt, windows: [{ store, start, end, parts }], store, value };
 }
 
 function readVisited(r: Reader, count: number, keys: number, shape: Shape): VisitItem {

@@ -20,4 +20,4 @@ export { Table, type Range } from "./table.js";
 export { Due, Timer, type Clock, type TimerHandler } from "./timer.js";
 export { Visit, VisitEnd, Visited, type VisitEndHandler, type VisitHandler } from "./visit.js";
 export { VERSION } from "./version.js";
-export { ClosedWindow, Session, SessionStore, Window, WindowStore, type CloseHandler, type Merge, type SessionOptions } from "./window.js";
+export { ClosedSession, ClosedWindow, Session, SessionStore, Window, WindowStore, type CloseHandler, type CloseSessionHandler, type Merge, type SessionOptions } from "./window.js";

@@ -10,6 +10,9 @@ import type { Port, Welcome } from "./welcome.js";
 import type { RegisteredClosing, SessionStore } from "./window.js";
 import { HELLO_FRAME_CAP, MAX_FRAME_CAP, MAX_VERSION, MIN_VERSION } from "./wire.js";
 
+/** The capability of HELLO by which a program says that it takes sessions that close. */
+const SESSION_CLOSINGS = "sessionClosings";
+
 /** The input and output that a processor's records to itself take. */
 export const LOOP = "loop";
 
@@ -110,7 +113,7 @@ export class Schema {
 
 /** The capabilities of HELLO. */
 export function capabilitiesOf(app: App): string[] {
-  return app.visits.size > 0 ? [...Object.keys(app.hooks), VISITS] : Object.keys(app.hooks);
+  return [...Object.keys(app.hooks), ...(app.closings.size > 0 ? [SESSION_CLOSINGS] : []), ...(app.visits.size > 0 ? [VISITS] : [])];
 }
 
 function visitPorts(app: App, welcome: Welcome): VisitPort[] {
@@ -149,7 +152,7 @@ function checkInputs(app: App, inputs: string[]): void {
   }
 }
 
-/** Handlers of timers and of windows that close are for what the manifest has. */
+/** Handlers of timers, and of windows and sessions that close, are for what the manifest has. */
 function checkTime(app: App, welcome: Welcome): void {
   const [timer] = app.timers.values();
   if (timer !== undefined && !welcome.timers) {
@@ -158,12 +161,12 @@ function checkTime(app: App, welcome: Welcome): void {
   const closing = welcome.stores.filter((store) => store.final).map((store) => store.name);
   for (const name of closing) {
     if (!app.closings.has(name)) {
-      throw new ConfigError(`store "${name}" has emit: Final in the manifest, and the program has no handler for its windows; add app.onClose(...)`);
+      throw new ConfigError(`store "${name}" has emit: Final in the manifest, and the program has no handler for what closes; add app.onClose(...)`);
     }
   }
   for (const name of app.closings.keys()) {
     if (!closing.includes(name)) {
-      throw new ConfigError(`the program handles closing windows of "${name}"; stores with emit: Final in the manifest: ${listed(closing)}`);
+      throw new ConfigError(`the program handles closing windows or sessions of "${name}"; stores with emit: Final in the manifest: ${listed(closing)}`);
     }
   }
 }

@@ -1,7 +1,7 @@
 // A test kit's event time: what the sidecar does for windows, sessions and timers of its one task, on a virtual clock.
 import { CLOSING, EVENT_TIME, TIMER, type Bounds, type OpenWindow } from "./batch_frame.js";
 import { ConfigError } from "./errors.js";
-import { sessionRow, windowRow } from "./row_keys.js";
+import { sessionRow } from "./row_keys.js";
 import { timerId, type Clock } from "./timer.js";
 import { portOf, type Port } from "./welcome.js";
 
@@ -27,6 +27,8 @@ export interface SessionRules {
   grace?: number;
   /** Default: gap and grace. */
   retention?: number;
+  /** "Final": told once, when it closes, to App.onClose. */
+  emit?: "Update" | "Final";
 }
 
 /** A store of the manifest: by name, or with what it has to do with time. */
@@ -49,18 +51,18 @@ export interface PendingTimer {
   time: number;
 }
 
-/** Something that is due: a timer, or a window that closes. */
+/** Something that is due: a timer, or a window or session that closes. */
 export type DueItem = { kind: typeof TIMER; id: string; key: Buffer; clock: number; name: string; time: number }
   | { kind: typeof CLOSING; row: string; key: Buffer; table: number; bounds: { start: number; end: number }; time: number };
 
 type Rules = { size: number; advance: number; gap?: never; grace: number; retention: number; final: boolean }
-  | { gap: number; size?: never; grace: number; retention: number; final: false };
+  | { gap: number; size?: never; grace: number; retention: number; final: boolean };
 
 export function storePort(store: TestStore): Port {
   if (typeof store === "string") return portOf(store);
   const rules = rulesOf(store);
   if (rules === undefined) return portOf(store.name);
-  if (rules.gap !== undefined) return { ...portOf(store.name), type: "Session" };
+  if (rules.gap !== undefined) return { ...portOf(store.name), type: "Session", final: rules.final };
   return { ...portOf(store.name), type: "Window", size: rules.size, advance: rules.advance, final: rules.final };
 }
 
@@ -76,9 +78,9 @@ function rulesOf(store: TestStore): Rules | undefined {
     return { size, advance, grace, retention, final: emit === "Final" };
   }
   if (session === undefined) return undefined;
-  const { gap, grace = 0, retention = gap + grace } = session;
+  const { gap, grace = 0, retention = gap + grace, emit } = session;
   if (!(gap > 0 && grace >= 0)) throw new ConfigError(`store "${name}": a session needs a gap above 0, and no negative grace`);
-  return { gap, grace, retention, final: false };
+  return { gap, grace, retention, final: emit === "Final" };
 }
 
 function ttlOf(store: TestStore): number | undefined {
@@ -140,7 +142,9 @@ export class KitTime {
     this.rules.forEach((rules, store) => {
       if (rules === undefined) return;
       const found = rules.gap !== undefined ? [this.session(store, rules.gap, latin1(key), timestamp)] : windowsAt(store, rules.size, rules.advance, timestamp);
-      open.push(...found.filter((window) => this.closesAt(store, window) > this.now!));
+      // A session that was given stays as it is: who would reach it is late.
+      const over = (window: Bounds): boolean => this.closesAt(store, window) <= this.now!;
+      open.push(...found.filter((window) => !over(window) && !(rules.final && window.parts?.some(over))));
     });
     if (open.length > 0) return open;
     this.late += 1;
@@ -226,7 +230,7 @@ export class KitTime {
   }
 
   valueOf(due: DueItem & { kind: typeof CLOSING }): Buffer {
-    return this.rows[due.table]!.get(latin1(windowRow(due.key, due.bounds.start)))!;
+    return this.rows[due.table]!.get(due.row)!;
   }
 
   /** A key was written by something of that time. */

@@ -109,7 +109,7 @@ function readPorts(r: Reader, what: string): Port[] {
       switch (field) {
         case "name": case "topic": case "type": port[field] = r.text(what); break;
         case "max_bytes": case "max_value_bytes": port.max = r.number(field); break;
-        case "window": if (!r.nil()) readWindow(r, port); break;
+        case "window": case "session": if (!r.nil()) readWindow(r, port); break;
         default: r.skip(1);
       }
     }

@@ -80,13 +80,35 @@ export class ClosedWindow<K, V> extends Window<K, V> {
   }
 }
 
+/** A session that closes, from its first record to its last, with its last value. */
+export class ClosedSession<K, V> extends TimedRow<K, V> {
+  /** @internal */
+  constructor(ctx: Context, table: Table<K, V>, rawKey: Buffer, slot: Slot, row: Buffer, bounds: Bounds, private readonly item: ClosingItem) {
+    super(ctx, table, rawKey, slot, row, bounds);
+  }
+
+  /** Its last value; undefined if nothing was written to it. */
+  get value(): V | undefined {
+    const { value } = this.slot;
+    return this.table.decode(this.ctx.key!, value != null && value.length > 0 ? value : null);
+  }
+
+  /** 1 for the first try, one more after each failure. */
+  get attempt(): number {
+    return this.item.attempt;
+  }
+}
+
 /** A plain or async function. See App.onClose. */
 export type CloseHandler<K, V> = (ctx: Context, window: ClosedWindow<K, V>) => void | Promise<void>;
 
-/** @internal */
+/** A plain or async function. See App.onClose. */
+export type CloseSessionHandler<K, V> = (ctx: Context, session: ClosedSession<K, V>) => void | Promise<void>;
+
+/** Of one store: what makes the row that closes is what the handler takes. @internal */
 export interface RegisteredClosing {
-  store: WindowStore<unknown, unknown>;
-  handle: CloseHandler<unknown, unknown>;
+  store: { readonly name: string; closed(ctx: Context, item: ClosingItem): Promise<unknown> };
+  handle: (ctx: Context, closed: never) => void | Promise<void>;
 }
 
 /**
@@ -211,13 +233,23 @@ export class SessionStore<K, V> {
     return this.table.codecs;
   }
 
-  /** The session that the record belongs to; undefined if it is late, or has no key. */
+  /** The session that the record belongs to; undefined if it is late, or has no key. Of a session that closes: that one. */
   session(ctx: Context): Session<K, V> | undefined {
     const id = this.table.bind(ctx);
     const [open] = openWindows(ctx, id);
     if (open === undefined) return undefined;
     const row = sessionRow(ctx.key!, open.start, open.end);
     return new Session(ctx, this.table, ctx.batch.ownRow(id, open), row, open, (values) => this.merged(values));
+  }
+
+  /** The session that closes. @internal */
+  async closed(ctx: Context, item: ClosingItem): Promise<ClosedSession<K, V>> {
+    const id = this.table.bind(ctx);
+    const [session] = item.windows!;
+    const row = sessionRow(ctx.key!, session!.start, session!.end);
+    const slot = ctx.batch.closingRow(item);
+    if (slot.value === undefined) await ctx.batch.fetch(id, [row], [slot]);
+    return new ClosedSession(ctx, this.table, ctx.key!, slot, row, session!, item);
   }
 
   /** The values of sessions that nobody wrote, as one; it may be beyond the store's limit. @internal */

@@ -67,6 +67,42 @@ for (const prefetch of [true, false]) {
     assert.deepEqual(kit.windows(minutes).map(({ start }) => start), [180, 540]);
   });
 
+  test(`a session is told once when it is over, ${how}`, async () => {
+    const app = new App();
+    const visits = app.sessionStore("visits", { key: string, value: int });
+    const out = app.output("out", { key: string, value: string });
+    app.on("in", { key: string, value: string }, async (ctx, record) => {
+      const visit = visits.session(ctx);
+      if (record.value !== "silent") visit?.set((await visit.values()).reduce((a, b) => a + b, 1));
+    });
+    app.onClose(visits, async (ctx, closed) => {
+      const visit = visits.session(ctx)!;
+      assert.deepEqual([visit.start, visit.end, await visit.get()], [closed.start, closed.end, closed.value]);
+      assert.equal(closed.attempt, 1);
+      out.emit(ctx, closed.key, `${closed.start}..${closed.end}=${closed.value}`);
+      if (closed.value === 4) closed.set(5);
+      if (closed.start === 90) throw new Error("ninety");
+    });
+    const stores = [{ name: "visits", session: { gap: 10, grace: 5, retention: 1000, emit: "Final" } }] as const;
+    const kit = new TestKit(app, { stores, outputs: ["out"], prefetch });
+    const told = (): unknown[] => kit.outputs(out).map(({ key, value, timestamp }) => [key, value, timestamp]);
+    const rows = (): unknown[] => kit.windows(visits).map(({ key, start, end, value }) => [key, start, end, value]);
+    await kit.feed("in", at(0), at(10), at(20), at(12), at(35));
+    assert.deepEqual(told(), []);
+    await kit.feed("in", at(50, "silent", "b"), at(30), at(36)); // 30 would reach the one that is over, and 35 is not reached then
+    assert.deepEqual(told(), [["a", "0..20=4", 20]]);
+    assert.equal(kit.late, 1);
+    await kit.feed("in", at(90));
+    assert.deepEqual(told().slice(1), [["a", "35..36=2", 36], ["b", "50..50=undefined", 50]]);
+    assert.deepEqual(rows(), [["a", 0, 20, 5], ["a", 35, 36, 2], ["a", 90, 90, 1], ["b", 50, 50, undefined]]);
+    const failed = await failureOf(kit.feed("in", at(2000)));
+    assert.equal(failed.input, "visits");
+    assert.match(failed.failure.message, /ninety/);
+    assert.equal(told().length, 3);
+    await kit.feed("in", at(2001));
+    assert.deepEqual(rows(), [["a", 2000, 2001, 2]]);
+  });
+
   test(`sessions grow and merge, ${how}`, async () => {
     const setup = { stores: [{ name: "visits", session: { gap: 10, retention: 10_000, grace: 100 } }], prefetch };
     const handle = (visits: SessionStore<string, number>) => async (ctx: Context, record: Record<string, string>) => {
@@ -212,8 +248,8 @@ test("what the manifest lacks is named", async () => {
   const closing = minutesApp();
   closing.app.onClose(closing.minutes, () => {});
   const stores = (emit: "Update" | "Final") => [{ name: "minutes", window: { size: 60, emit } }];
-  problem(closing.app, { stores: stores("Update") }, /closing windows of "minutes"; stores with emit: Final in the manifest: none/);
-  problem(minutesApp().app, { stores: stores("Final") }, /no handler for its windows; add app.onClose/);
+  problem(closing.app, { stores: stores("Update") }, /closing windows or sessions of "minutes"; stores with emit: Final in the manifest: none/);
+  problem(minutesApp().app, { stores: stores("Final") }, /no handler for what closes; add app.onClose/);
   problem(minutesApp().app, { stores: [{ name: "minutes", window: { size: 60, advance: 61 } }] }, /advance of at most that/);
 
   const wrongType = await failureOf(new TestKit(minutesApp().app, { stores: ["minutes"] }).feed("in", at(0)));
