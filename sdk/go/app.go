@@ -79,6 +79,9 @@ func encodeAny[T any](codec Codec[T], value any) ([]byte, error) {
 // capabilities are those of HELLO.
 func (a *App) capabilities() []string {
 	names := a.hooks.capabilities()
+	if len(a.closings) > 0 {
+		names = append(names, sessionClosingsCapability)
+	}
 	if len(a.visits) > 0 {
 		names = append(names, visitsCapability)
 	}

@@ -138,7 +138,7 @@ func (s *schema) setTables(w welcome, app *App) error {
 		case "Window":
 			s.shape.tables[id], s.shape.closes[id], s.shape.windowed = windowTable, port.closes, true
 		case "Session":
-			s.shape.tables[id], s.shape.windowed = sessionTable, true
+			s.shape.tables[id], s.shape.closes[id], s.shape.windowed = sessionTable, port.closes, true
 		default:
 			return &ConfigError{fmt.Sprintf("store %q has type %s: not supported by this version of the Go SDK; use a later one",
 				port.name, port.kind)}
@@ -147,14 +147,14 @@ func (s *schema) setTables(w welcome, app *App) error {
 		if s.shape.closes[id] {
 			closing = append(closing, port.name)
 			if s.closings[id] == nil {
-				return &ConfigError{fmt.Sprintf("store %q has emit: Final in the manifest, and the program has no handler for its "+
-					"windows; add millstream.OnClose", port.name)}
+				return &ConfigError{fmt.Sprintf("store %q has emit: Final in the manifest, and the program has no handler for what "+
+					"closes; add millstream.%s", port.name, map[string]string{"Window": "OnClose", "Session": "OnCloseSession"}[port.kind])}
 			}
 		}
 	}
 	for name := range app.closings {
 		if !slices.Contains(closing, name) {
-			return &ConfigError{fmt.Sprintf("the program handles closing windows of %q; stores with emit: Final in the manifest: %s",
+			return &ConfigError{fmt.Sprintf("the program handles closing windows or sessions of %q; stores with emit: Final in the manifest: %s",
 				name, listed(closing))}
 		}
 	}

@@ -77,6 +77,7 @@ type TestSessions struct {
 	Gap       time.Duration
 	Grace     time.Duration
 	Retention time.Duration // from a session's end; Gap and Grace where it is 0
+	Final     bool          // emit: Final
 }
 
 // A TestRecord to feed. Key and Value go through the input's codecs; nil is null, and []byte is taken as it is, so that

@@ -135,7 +135,7 @@ func (s *TestSetup) rules() ([]timeRule, error) {
 		if gap <= 0 || grace < 0 {
 			return nil, &ConfigError{fmt.Sprintf("sessions %q need a Gap above 0 and no negative times", w.Name)}
 		}
-		rules = append(rules, timeRule{w.Name, sessionTable, gap, 0, grace, max(w.Retention.Milliseconds(), gap+grace), 0, false})
+		rules = append(rules, timeRule{w.Name, sessionTable, gap, 0, grace, max(w.Retention.Milliseconds(), gap+grace), 0, w.Final})
 	}
 	return rules, nil
 }
@@ -174,7 +174,7 @@ type kitTime struct {
 	forgets     bool // a store has a TTL
 	clock       streamClock
 	timers      map[keyedTimer]int64
-	told        []map[string]bool  // by the id of a store: windows that were told at their end
+	told        []map[string]bool  // by the id of a store: windows and sessions that were told at their end
 	written     []map[string]int64 // by the id of a store: the time of the last write of each key
 }
 
@@ -293,17 +293,19 @@ func (v *kitView) session(table int, key []byte, timestamp int64) (kitWindow, bo
 	}
 	session := kitWindow{bounds: bounds{timestamp, timestamp}, table: table, session: true}
 	var others []bounds
+	over := false
 	for _, of := range known {
 		switch {
 		case rule.expires(of) <= v.time.clock.now:
 		case of.start <= timestamp+rule.length && of.end >= timestamp-rule.length:
 			session.parts = append(session.parts, of)
 			session.start, session.end = min(session.start, of.start), max(session.end, of.end)
+			over = over || (rule.final && rule.closes(of) <= v.time.clock.now) // one that was given stays as it is
 		default:
 			others = append(others, of)
 		}
 	}
-	if rule.closes(session.bounds) <= v.time.clock.now {
+	if over || rule.closes(session.bounds) <= v.time.clock.now {
 		return session, false
 	}
 	known = append(others, session.bounds)
@@ -343,7 +345,7 @@ func (t *kitTime) settle(key []byte, open []kitWindow) {
 	}
 }
 
-// A kitDue is a timer that is due, a window that closes, or a row of a visit.
+// A kitDue is a timer that is due, a window or session that closes, or a row of a visit.
 type kitDue struct {
 	at      int64
 	key     []byte

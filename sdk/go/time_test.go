@@ -245,6 +245,56 @@ func TestSessionsGrowAndMerge(t *testing.T) {
 	}
 }
 
+func TestASessionIsToldOnceWhenItIsOver(t *testing.T) {
+	for _, noPrefetch := range []bool{false, true} {
+		app := visiting()
+		told := ""
+		OnCloseSession(app, testVisits, func(ctx *Context, closed ClosedSession[string, int64]) error {
+			if session, found := testVisits.Session(ctx); !found || session != closed.Window {
+				t.Error(session, closed.Window)
+			}
+			if n, found, err := testVisits.Get(ctx); n != closed.Value || found != closed.HasValue || err != nil {
+				t.Error(n, found, err)
+			}
+			if closed.Start == 90 {
+				return errors.New("not this one")
+			}
+			told += fmt.Sprintf("%s %d..%d=%d,%t,%d ", closed.Key, closed.Start, closed.End, closed.Value, closed.HasValue, closed.Attempt())
+			if closed.Value == 4 {
+				if err := testVisits.Put(ctx, 5); err != nil {
+					return err
+				}
+			}
+			return testOut.Emit(ctx, closed.Key, closed.Value)
+		})
+		sessions := []TestSessions{{Name: "visits", Gap: 10 * ms, Grace: 5 * ms, Retention: time.Second, Final: true}}
+		kit := kitOf(t, app, TestSetup{NoPrefetch: noPrefetch, Sessions: sessions, Outputs: []string{"out"}})
+		feed(t, kit, at(1), at(10), at(20), at(12), at(35))
+		if told != "" {
+			t.Fatal("told before its grace: " + told)
+		}
+		feed(t, kit, TestRecord{Key: "b", Value: "silent", Timestamp: 50})
+		feed(t, kit, at(30), at(36)) // 30 would reach the one that is over
+		if told != "a 1..20=4,true,1 " || kit.Outputs("out")[0].Timestamp != 20 || kit.Late != 1 {
+			t.Fatal(told, kit.Outputs("out"), kit.Late)
+		}
+		feed(t, kit, at(90))
+		if told != "a 1..20=4,true,1 a 35..36=2,true,1 b 50..50=0,false,1 " {
+			t.Fatal(told)
+		}
+		if got := windowsIn(t, kit, testVisits); got != "1..20=5 35..36=2 90..90=1" {
+			t.Fatal(got)
+		}
+		if failed := failing(t, kit, at(2000)); failed.Input != "visits" || failed.Reason != "not this one" {
+			t.Fatal(failed)
+		}
+		feed(t, kit, at(2001)) // the one that was given up does not come again, and all are gone
+		if got := windowsIn(t, kit, testVisits); got != "2000..2001=2" || len(kit.Outputs("out")) != 3 {
+			t.Fatal(got, kit.Outputs("out"))
+		}
+	}
+}
+
 func TestARecordThatIsLateForItsSession(t *testing.T) {
 	app := textApp(func(ctx *Context, r Record[string, string]) error {
 		_, found := testVisits.Session(ctx)
@@ -421,12 +471,12 @@ func TestWhatTheManifestLacksIsNamed(t *testing.T) {
 		app   *App
 		setup TestSetup
 	}{
-		`timer "reminder", and the manifest has no timers`:                            {onlyReminder(), TestSetup{}},
-		`closing windows of "minutes"; stores with emit: Final in the manifest: none`: {closes, minutes(false)},
-		`"minutes" has emit: Final in the manifest`:                                   {countingWindows(), minutes(true)},
-		`stores: minutes (Window)`:                                                    {merges, minutes(false)},
-		`need a Size above 0`:                                                         {countingWindows(), TestSetup{Windows: []TestWindows{{Name: "minutes"}}}},
-		`need a Gap above 0`:                                                          {countingWindows(), TestSetup{Sessions: []TestSessions{{Name: "visits"}}}},
+		`timer "reminder", and the manifest has no timers`:                                        {onlyReminder(), TestSetup{}},
+		`closing windows or sessions of "minutes"; stores with emit: Final in the manifest: none`: {closes, minutes(false)},
+		`"minutes" has emit: Final in the manifest`:                                               {countingWindows(), minutes(true)},
+		`stores: minutes (Window)`:                                                                {merges, minutes(false)},
+		`need a Size above 0`:                                                                     {countingWindows(), TestSetup{Windows: []TestWindows{{Name: "minutes"}}}},
+		`need a Gap above 0`:                                                                      {countingWindows(), TestSetup{Sessions: []TestSessions{{Name: "visits"}}}},
 	} {
 		var config *ConfigError
 		if _, err := NewTestKit(of.app, of.setup); !errors.As(err, &config) || !strings.Contains(err.Error(), want) {

@@ -159,6 +159,45 @@ func OnClose[K, V any](app *App, store *WindowStore[K, V], handle func(ctx *Cont
 	}}
 }
 
+// sessionClosingsCapability is that of HELLO: the program takes sessions that close.
+const sessionClosingsCapability = "sessionClosings"
+
+// A ClosedSession is a session that closes, from its first record to its last. State and outputs are as for a record of its
+// key; outputs get the time of its last record.
+type ClosedSession[K, V any] struct {
+	Window
+	Key      K
+	Value    V
+	HasValue bool // false: nothing was written to it
+
+	ctx *Context
+}
+
+// Attempt is 1 for the first try, one more after each failure.
+func (c ClosedSession[K, V]) Attempt() int { return int(c.ctx.item.attempt) }
+
+// OnCloseSession makes a function the handler of the sessions of a store with `emit: Final`: it is called once per session,
+// when event time has passed its end, gap and grace, with its last value. What is said of On applies.
+//
+// OnCloseSession panics if the store has such a handler already.
+func OnCloseSession[K, V any](app *App, store *SessionStore[K, V], handle func(ctx *Context, closed ClosedSession[K, V]) error) {
+	name := store.Name()
+	if app.closings[name] != nil {
+		panic(fmt.Sprintf("millstream: store %q already has a handler for closing sessions", name))
+	}
+	app.closings[name] = &handler{run: func(ctx *Context) error {
+		closed := ClosedSession[K, V]{Window: Window{ctx.item.offset, ctx.item.timestamp}, ctx: ctx}
+		var err error
+		if closed.Key, err = store.table.key.Decode(ctx.key); err != nil {
+			return ctx.undecodable("key", store.table.key.Name(), err)
+		}
+		if closed.Value, closed.HasValue, err = store.Get(ctx); err != nil {
+			return err
+		}
+		return handle(ctx, closed)
+	}}
+}
+
 // ErrNoSession is returned where the record belongs to no session of the store: it is late, or has no key.
 var ErrNoSession = errors.New("the record belongs to no session of the store: it is late, or has no key")
 
@@ -172,7 +211,8 @@ var ErrNoSession = errors.New("the record belongs to no session of the store: it
 //	return visits.Put(ctx, clicks+1)
 //
 // A record belongs to one session, made of all that it joins or connects. A session that the handler does not write keeps
-// its value; what becomes of several values MergeSessions says, else the record fails.
+// its value; what becomes of several values MergeSessions says, else the record fails. With `emit: Final` in the manifest,
+// OnCloseSession says what happens to a session once it is over.
 type SessionStore[K, V any] struct {
 	table table[K, V]
 }
@@ -185,7 +225,8 @@ func NewSessionStore[K, V any](name string, key Codec[K], value Codec[V]) *Sessi
 // Name of the store in the manifest.
 func (s *SessionStore[K, V]) Name() string { return s.table.name }
 
-// Session is the record's session, with the record; false where it has none: see ErrNoSession.
+// Session is the record's session, with the record; false where it has none: see ErrNoSession. In a handler of closing
+// sessions, the one that closes.
 func (s *SessionStore[K, V]) Session(ctx *Context) (Window, bool) {
 	_, session, err := s.session(ctx)
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 type batchShape struct {
 	inputs   int
 	tables   []tableKind // by readable id
-	closes   []bool      // by readable id: windows are told when they close
+	closes   []bool      // by readable id: windows or sessions are told when they close
 	timers   bool
 	visits   int
 	windowed bool // some table is not plain
@@ -42,8 +42,9 @@ type batchItem struct {
 	attempt   uint32
 	// The part of batchFrame.windows that are this item's.
 	firstWindow, endWindow uint32
-	offset                 int64 // of a record; a window's start
-	// What outputs get: a record's timestamp, a timer's time, the last millisecond of a window, the start of a visit.
+	offset                 int64 // of a record; the start of a window or session
+	// What outputs get: a record's timestamp, a timer's time, the last millisecond of a window, the end of a session, the
+	// start of a visit.
 	timestamp int64
 	value     []byte // nil: null; of a visit its data
 	// Of a record its headers, MessagePack, decoded when asked for, nil for none; of a timer its name.
@@ -283,11 +284,20 @@ func (b *batchFrame) readClosing(r *frameReader, item *batchItem, shape *batchSh
 	item.keyIndex = r.int32("closing key index")
 	item.offset = r.int64("closing start")
 	end := r.int64("closing end")
-	item.timestamp = end - 1
+	session := r.err == nil && shape.tables[item.of] == sessionTable
+	// A session ends with its last record, a window before its end.
+	if item.timestamp = end; !session {
+		item.timestamp--
+	}
 	item.value = readPrefetched(r, "closing value").value // one that was not sent is asked for
 	item.attempt = r.uint32("closing attempt")
 	item.firstWindow = uint32(len(b.windows))
-	b.windows = append(b.windows, openWindow{bounds: bounds{item.offset, end}, table: item.of})
+	closing := openWindow{bounds: bounds{item.offset, end}, table: item.of}
+	if closing.firstPart = uint32(len(b.parts)); session { // made of itself
+		b.parts = append(b.parts, closing.bounds)
+	}
+	closing.endPart = uint32(len(b.parts))
+	b.windows = append(b.windows, closing)
 	item.endWindow = uint32(len(b.windows))
 }
 

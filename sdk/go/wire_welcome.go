@@ -8,7 +8,7 @@ import "math"
 type welcomePort struct {
 	name, topic, kind string
 	max               int64
-	closes            bool // of a store of windows: each is told once, when it closes
+	closes            bool // of a store of windows or sessions: each is told once, when it closes
 }
 
 type welcome struct {
@@ -93,7 +93,7 @@ func readPorts(r *frameReader, what string) []welcomePort {
 				port.kind = r.text(what)
 			case "max_bytes", "max_value_bytes":
 				port.max = r.int64(what)
-			case "window":
+			case "window", "session":
 				port.closes = readCloses(r)
 			default:
 				r.skip(1)
@@ -136,7 +136,7 @@ func readVisits(r *frameReader) []welcomeVisit {
 	return visits
 }
 
-// readCloses reads of a window's settings, which are the sidecar's business, the one that concerns a program.
+// readCloses reads of the settings of windows or sessions, which are the sidecar's business, the one that concerns a program.
 func readCloses(r *frameReader) bool {
 	if r.isNil() {
 		return false

@@ -55,6 +55,15 @@ func registerTime(app *millstream.App, needs []string) {
 			return due(ctx, closed.Key, text)
 		})
 	}
+	if slices.Contains(needs, "sessionClosings") {
+		millstream.OnCloseSession(app, sessions["stays"], func(ctx *millstream.Context, closed millstream.ClosedSession[[]byte, []byte]) error {
+			text := boundsOf(closed.Window)
+			if closed.HasValue {
+				text += "=" + string(closed.Value)
+			}
+			return due(ctx, closed.Key, text)
+		})
+	}
 	if slices.Contains(needs, "visits") {
 		registerVisits(app)
 	}
