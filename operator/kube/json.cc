@@ -16,7 +16,7 @@ const Json* Find(const Json& from, std::initializer_list<std::string_view> path)
   const Json* at = &from;
   for (const std::string_view key : path) {
     if (!at->is_object()) return nullptr;
-    const auto found = at->find(std::string(key));
+    const auto found = at->find(key);
     if (found == at->end()) return nullptr;
     at = &*found;
   }

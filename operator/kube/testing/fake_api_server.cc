@@ -41,9 +41,10 @@ bool Matches(const Json& labels, const std::string& selector) {
   return true;
 }
 
-Json LabelsOf(const Json& object) {
+const Json& LabelsOf(const Json& object) {
+  static const Json* const none = new Json();
   const Json* labels = Find(object, {"metadata", "labels"});
-  return labels == nullptr ? Json::object() : *labels;
+  return labels == nullptr ? *none : *labels;
 }
 
 // Takes out of `object` what `before` had applied and `now` does not apply any more.
@@ -70,18 +71,38 @@ void MergeMaps(Json* object, const Json& from) {
   }
 }
 
-// Everything of an object but what changes with every write.
-Json Essence(Json object) {
-  if (object.contains("metadata") && object["metadata"].is_object()) {
-    for (const char* field : {"resourceVersion", "generation"}) object["metadata"].erase(field);
+// Whether `a` and `b` have the same, but for those fields, which `same` decides about.
+template <typename Same>
+bool SameBut(const Json& a, const Json& b, std::initializer_list<std::string_view> apart, const Same& same) {
+  static const Json* const none = new Json();
+  if (!a.is_object() || !b.is_object()) return a == b;
+  const auto size = [&apart](const Json& object) {
+    return object.size() - std::count_if(apart.begin(), apart.end(), [&](auto key) { return object.contains(key); });
+  };
+  if (size(a) != size(b)) return false;
+  for (auto item = a.begin(); item != a.end(); ++item) {
+    if (std::find(apart.begin(), apart.end(), item.key()) != apart.end()) continue;
+    const auto other = b.find(item.key());
+    if (other == b.end() || *other != *item) return false;
   }
-  return object;
+  for (const std::string_view field : apart) {
+    const Json* mine = Find(a, {field});
+    const Json* other = Find(b, {field});
+    if (!same(mine == nullptr ? *none : *mine, other == nullptr ? *none : *other)) return false;
+  }
+  return true;
 }
 
-Json WithoutStatusAndMetadata(Json object) {
-  object.erase("status");
-  object.erase("metadata");
-  return object;
+// But for what changes with every write.
+bool SameEssence(const Json& a, const Json& b) {
+  const auto any = [](const Json&, const Json&) { return true; };
+  return SameBut(a, b, {"metadata"}, [&any](const Json& metadata, const Json& other) {
+    return SameBut(metadata, other, {"resourceVersion", "generation"}, any);
+  });
+}
+
+bool SameButStatusAndMetadata(const Json& a, const Json& b) {
+  return SameBut(a, b, {"status", "metadata"}, [](const Json&, const Json&) { return true; });
 }
 
 bool HasFinalizers(const Json& object) {
@@ -173,7 +194,7 @@ HttpAnswer FakeApiServer::Handle(const HttpCall& call) {
     return Apply(path, parameters["fieldManager"], *body);
   }
   if (FindStored(path) == nullptr) return NotFound(path.key);
-  if (call.method == "GET") return Answer(FindStored(path)->object);
+  if (call.method == "GET") return Answer(*FindStored(path)->object);
   if (call.method == "PUT") return Replace(path, *body);
   if (call.method == "PATCH") return Patch(path, *body);
   if (call.method == "DELETE") return Delete(path, *body);
@@ -198,13 +219,13 @@ HttpAnswer FakeApiServer::List(const Path& path, const Parameters& parameters) {
   ObjectKey last;
   for (const auto& [key, stored] : objects_[path.collection]) {
     if (!path.key.name_space.empty() && key.name_space != path.key.name_space) continue;
-    if (!Matches(LabelsOf(stored.object), parameter("labelSelector"))) continue;
+    if (!Matches(LabelsOf(*stored.object), parameter("labelSelector"))) continue;
     if (token.size() == 3 && key <= ObjectKey{token[1], token[2]}) continue;
     if (limit > 0 && items.size() == limit) {
       next = StrCat(version_, "/", last.name_space, "/", last.name);
       break;
     }
-    items.push_back(stored.object);
+    items.push_back(*stored.object);
     last = key;
   }
   Json metadata = {{"resourceVersion", StrCat(version_)}};
@@ -231,7 +252,8 @@ absl::StatusOr<std::string> FakeApiServer::WatchBody(const HttpCall& call, HttpA
     const Event& event = *at;
     if (event.collection != path.collection) continue;
     if (!path.key.name_space.empty() && event.name_space != path.key.name_space) continue;
-    if (Matches(event.labels, parameters["labelSelector"])) body += event.line;
+    if (!Matches(LabelsOf(*event.object), parameters["labelSelector"])) continue;
+    StrAppend(&body, "{\"type\":\"", event.type, "\",\"object\":", event.object->dump(), "}\n");
   }
   const Json bookmark = {{"type", "BOOKMARK"}, {"object", {{"metadata", {{"resourceVersion", StrCat(version_)}}}}}};
   return StrCat(body, bookmark.dump(), "\n");
@@ -243,40 +265,39 @@ FakeApiServer::Stored* FakeApiServer::FindStored(const Path& path) {
   return found == collection.end() ? nullptr : &found->second;
 }
 
-void FakeApiServer::Tell(const Path& path, std::string_view type, const Json& object) {
+void FakeApiServer::Tell(const Path& path, std::string_view type, std::shared_ptr<const Json> object) {
   last_changes_[path.collection] = version_;
-  const Json event = {{"type", std::string(type)}, {"object", object}};
-  history_.push_back({version_, path.collection, path.key.name_space, event.dump() + "\n", LabelsOf(object)});
+  history_.push_back({version_, path.collection, path.key.name_space, std::string(type), std::move(object)});
   if (history_.size() <= kMaxHistory) return;
   oldest_ = history_.front().version;
   history_.pop_front();
 }
 
-const Json& FakeApiServer::Store(const Path& path, Json object, const std::string& verb) {
+std::shared_ptr<const Json> FakeApiServer::Store(const Path& path, Json object, const std::string& verb) {
   Stored* old = FindStored(path);
   const bool is_new = old == nullptr;
-  if (!is_new && Essence(old->object) == Essence(object)) return old->object;
+  if (!is_new && SameEssence(*old->object, object)) return old->object;
   Json& metadata = object["metadata"];
   metadata["name"] = path.key.name;
   if (!path.key.name_space.empty()) metadata["namespace"] = path.key.name_space;
-  metadata["uid"] = is_new ? Json(StrCat("uid-", ++uids_)) : old->object["metadata"]["uid"];
+  metadata["uid"] = is_new ? StrCat("uid-", ++uids_) : UidOf(*old->object);
   metadata["resourceVersion"] = StrCat(++version_);
   if (is_new && clock_ != nullptr) metadata["creationTimestamp"] = Timestamp();
-  const int64_t generation = is_new ? 0 : IntAt(old->object, {"metadata", "generation"});
-  const bool changed = is_new || WithoutStatusAndMetadata(old->object) != WithoutStatusAndMetadata(object);
+  const int64_t generation = is_new ? 0 : IntAt(*old->object, {"metadata", "generation"});
+  const bool changed = is_new || !SameButStatusAndMetadata(*old->object, object);
   metadata["generation"] = generation + (changed ? 1 : 0);
   ++writes_[StrCat(verb, " ", path.collection)];
-  Stored& place = objects_[path.collection][path.key];
-  place.object = std::move(object);
-  Tell(path, is_new ? "ADDED" : "MODIFIED", place.object);
-  return place.object;
+  auto stored = std::make_shared<const Json>(std::move(object));
+  objects_[path.collection][path.key].object = stored;
+  Tell(path, is_new ? "ADDED" : "MODIFIED", stored);
+  return stored;
 }
 
 void FakeApiServer::Remove(const Path& path) {
-  Json last = FindStored(path)->object;
+  Json last = *FindStored(path)->object;
   last["metadata"]["resourceVersion"] = StrCat(++version_);
   objects_[path.collection].erase(path.key);
-  Tell(path, "DELETED", last);
+  Tell(path, "DELETED", std::make_shared<const Json>(std::move(last)));
 }
 
 HttpAnswer FakeApiServer::Create(const Path& path, Json object) {
@@ -284,35 +305,35 @@ HttpAnswer FakeApiServer::Create(const Path& path, Json object) {
   at.key.name = TextAt(object, {"metadata", "name"});
   if (at.key.name.empty()) return Refusal(422, "Invalid", "metadata.name is required");
   if (FindStored(at) != nullptr) return Refusal(409, "AlreadyExists", StrCat(at.key.Text(), " already exists"));
-  return Answer(Store(at, std::move(object), "create"), 201);
+  return Answer(*Store(at, std::move(object), "create"), 201);
 }
 
 HttpAnswer FakeApiServer::Replace(const Path& path, Json object) {
-  const Json& current = FindStored(path)->object;
+  const std::shared_ptr<const Json> held = FindStored(path)->object;
+  const Json& current = *held;
   const std::string version = ResourceVersionOf(object);
   if (!version.empty() && version != ResourceVersionOf(current)) {
     return Refusal(409, "Conflict", "the object has been modified; please apply your changes to the latest version");
   }
-  Json next = path.subresource == "status" ? current : object;
+  Json next = path.subresource == "status" ? current : std::move(object);
   if (path.subresource == "status") {
-    const Json* status = Find(object, {"status"});
-    next["status"] = status == nullptr ? Json::object() : *status;
+    next["status"] = object.value("status", Json::object());
   } else if (current.contains("status")) {
     next["status"] = current["status"];
   }
-  return Answer(Store(path, std::move(next), path.subresource == "status" ? "status" : "replace"));
+  return Answer(*Store(path, std::move(next), path.subresource == "status" ? "status" : "replace"));
 }
 
 HttpAnswer FakeApiServer::Patch(const Path& path, const Json& patch) {
-  Json next = FindStored(path)->object;
+  Json next = *FindStored(path)->object;
   if (const std::string version = ResourceVersionOf(patch); !version.empty() && version != ResourceVersionOf(next)) {
     return Refusal(409, "Conflict", "the object has been modified");
   }
   next.merge_patch(patch);
   const bool is_leaving = Find(next, {"metadata", "deletionTimestamp"}) != nullptr;
-  const Json& stored = Store(path, std::move(next), path.subresource == "status" ? "status" : "patch");
-  const HttpAnswer answer = Answer(stored);
-  if (is_leaving && !HasFinalizers(stored)) Remove(path);
+  const auto stored = Store(path, std::move(next), path.subresource == "status" ? "status" : "patch");
+  const HttpAnswer answer = Answer(*stored);
+  if (is_leaving && !HasFinalizers(*stored)) Remove(path);
   return answer;
 }
 
@@ -321,34 +342,34 @@ HttpAnswer FakeApiServer::Apply(const Path& path, const std::string& manager, Js
   Stored* old = FindStored(path);
   if (old == nullptr && !path.subresource.empty()) return NotFound(path.key);
   const std::string version = ResourceVersionOf(object);
-  if (old != nullptr && !version.empty() && version != ResourceVersionOf(old->object)) {
+  if (old != nullptr && !version.empty() && version != ResourceVersionOf(*old->object)) {
     return Refusal(409, "Conflict", "the object has been modified");
   }
-  if (const std::string uid = UidOf(object); !uid.empty() && (old == nullptr || uid != UidOf(old->object))) {
+  if (const std::string uid = UidOf(object); !uid.empty() && (old == nullptr || uid != UidOf(*old->object))) {
     return Refusal(409, "Conflict", "the UID in the precondition differs");
   }
-  Json next = old == nullptr ? Json::object() : old->object;
+  Json next = old == nullptr ? Json::object() : *old->object;
   if (old != nullptr) {
     const auto before = old->applied.find(manager + path.subresource);
     if (before != old->applied.end()) DropUnapplied(&next, before->second, object);
   }
   MergeMaps(&next, object);
   const bool is_new = old == nullptr;
-  const Json stored = Store(path, std::move(next), path.subresource == "status" ? "status" : "apply");
+  const auto stored = Store(path, std::move(next), path.subresource == "status" ? "status" : "apply");
   FindStored(path)->applied[manager + path.subresource] = std::move(object);
-  return Answer(stored, is_new ? 201 : 200);
+  return Answer(*stored, is_new ? 201 : 200);
 }
 
 HttpAnswer FakeApiServer::Delete(const Path& path, const Json& options) {
-  Json next = FindStored(path)->object;
+  Json next = *FindStored(path)->object;
   const std::string uid = TextAt(options, {"preconditions", "uid"});
   if (!uid.empty() && uid != UidOf(next)) return Refusal(409, "Conflict", "the UID in the precondition differs");
   if (TextAt(options, {"propagationPolicy"}) == "Orphan") {
     const std::string owner = UidOf(next);
     for (auto& [collection, objects] : objects_) {
       for (auto& [key, stored] : objects) {
-        if (ControllerUidOf(stored.object) != owner) continue;
-        Json orphan = stored.object;
+        if (ControllerUidOf(*stored.object) != owner) continue;
+        Json orphan = *stored.object;
         Json& owners = orphan["metadata"]["ownerReferences"];
         owners.erase(std::remove_if(owners.begin(), owners.end(),
                                     [&](const Json& reference) { return TextAt(reference, {"uid"}) == owner; }),
@@ -360,7 +381,7 @@ HttpAnswer FakeApiServer::Delete(const Path& path, const Json& options) {
   }
   if (HasFinalizers(next)) {
     if (Find(next, {"metadata", "deletionTimestamp"}) == nullptr) next["metadata"]["deletionTimestamp"] = Timestamp();
-    return Answer(Store(path, std::move(next), "delete"));
+    return Answer(*Store(path, std::move(next), "delete"));
   }
   ++writes_[StrCat("delete ", path.collection)];
   Remove(path);
@@ -372,7 +393,7 @@ void FakeApiServer::Edit(const Resource& resource, const ObjectKey& key,
   absl::MutexLock lock(&mutex_);
   const Path path{StrCat(resource.ApiVersion(), "/", resource.plural), key, ""};
   const Stored* stored = FindStored(path);
-  Json object = stored == nullptr ? Json() : stored->object;
+  Json object = stored == nullptr ? Json() : *stored->object;
   change(&object);
   if (object.is_null()) {
     if (stored != nullptr) Remove(path);
@@ -384,20 +405,31 @@ void FakeApiServer::Edit(const Resource& resource, const ObjectKey& key,
 }
 
 Json FakeApiServer::Read(const Resource& resource, const ObjectKey& key) const {
-  absl::MutexLock lock(&mutex_);
-  const auto collection = objects_.find(StrCat(resource.ApiVersion(), "/", resource.plural));
-  if (collection == objects_.end()) return Json();
-  const auto found = collection->second.find(key);
-  return found == collection->second.end() ? Json() : found->second.object;
+  const std::shared_ptr<const Json> object = Look(resource, key);
+  return object == nullptr ? Json() : *object;
 }
 
-std::vector<Json> FakeApiServer::All(const Resource& resource) const {
+std::shared_ptr<const Json> FakeApiServer::Look(const Resource& resource, const ObjectKey& key) const {
   absl::MutexLock lock(&mutex_);
-  std::vector<Json> all;
   const auto collection = objects_.find(StrCat(resource.ApiVersion(), "/", resource.plural));
-  if (collection == objects_.end()) return all;
+  if (collection == objects_.end()) return nullptr;
+  const auto found = collection->second.find(key);
+  return found == collection->second.end() ? nullptr : found->second.object;
+}
+
+StoredObjects FakeApiServer::All(const Resource& resource) const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::shared_ptr<const Json>> all;
+  const auto collection = objects_.find(StrCat(resource.ApiVersion(), "/", resource.plural));
+  if (collection == objects_.end()) return StoredObjects(std::move(all));
+  all.reserve(collection->second.size());
   for (const auto& [key, stored] : collection->second) all.push_back(stored.object);
-  return all;
+  return StoredObjects(std::move(all));
+}
+
+int64_t FakeApiServer::version() const {
+  absl::MutexLock lock(&mutex_);
+  return version_;
 }
 
 int64_t FakeApiServer::LastChange(const Resource& resource) const {
@@ -423,12 +455,12 @@ int FakeApiServer::CollectGarbage() {
   while (true) {
     std::map<std::string, bool> alive;
     for (const auto& [collection, objects] : objects_) {
-      for (const auto& [key, stored] : objects) alive[UidOf(stored.object)] = true;
+      for (const auto& [key, stored] : objects) alive[UidOf(*stored.object)] = true;
     }
     std::vector<Path> garbage;
     for (const auto& [collection, objects] : objects_) {
       for (const auto& [key, stored] : objects) {
-        const std::string owner = ControllerUidOf(stored.object);
+        const std::string owner = ControllerUidOf(*stored.object);
         if (!owner.empty() && !alive.contains(owner)) garbage.push_back({collection, key, ""});
       }
     }

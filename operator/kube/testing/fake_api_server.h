@@ -1,14 +1,17 @@
 #ifndef MILLSTREAM_OPERATOR_KUBE_TESTING_FAKE_API_SERVER_H_
 #define MILLSTREAM_OPERATOR_KUBE_TESTING_FAKE_API_SERVER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -19,6 +22,42 @@
 
 namespace millstream::kube {
 
+// Objects as they were at one moment; they stay as long as it does. For range-for, mostly.
+class StoredObjects {
+ public:
+  class Iterator {
+   public:
+    using Place = std::vector<std::shared_ptr<const Json>>::const_iterator;
+    using iterator_category = std::input_iterator_tag;
+    using value_type = Json;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Json*;
+    using reference = const Json&;
+
+    explicit Iterator(Place at) : at_(at) {}
+    const Json& operator*() const { return **at_; }
+    Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    friend bool operator==(const Iterator&, const Iterator&) = default;
+
+   private:
+    Place at_;
+  };
+
+  explicit StoredObjects(std::vector<std::shared_ptr<const Json>> objects) : objects_(std::move(objects)) {}
+  Iterator begin() const { return Iterator(objects_.begin()); }
+  Iterator end() const { return Iterator(objects_.end()); }
+  size_t size() const { return objects_.size(); }
+  bool empty() const { return objects_.empty(); }
+  const Json& front() const { return *objects_.front(); }
+  const Json& operator[](size_t index) const { return *objects_[index]; }
+
+ private:
+  std::vector<std::shared_ptr<const Json>> objects_;
+};
+
 // An API server in memory, for simulations: objects with uid, generation and resource version; lists by pages; watches;
 // server-side apply; merge patches; deletion with preconditions and finalizers; owners and garbage. No schemas, no
 // admission, no controllers: a test plays those through Edit.
@@ -28,14 +67,14 @@ namespace millstream::kube {
 // selectors are `a=b,c=d`. Thread-safe.
 class FakeApiServer {
  public:
-  // What happens to one call. kLostAnswer: it is carried out and the answer is lost. kSilence: nothing ever comes, which
-  // ends with the caller's deadline.
+  // What happens to one call. kLostAnswer: it is carried out and the answer is lost. kSilence: nothing ever comes,
+  // which ends with the caller's deadline.
   struct Fault {
     enum class Kind { kRefuse, kNoConnection, kLostAnswer, kCut, kSilence };
     Kind kind = Kind::kRefuse;
-    int status = 503;   // kRefuse: 409, 429, 500, 503, 401 ...
-    size_t bytes = 0;   // kCut: of the body of a watch, before the connection breaks
-    std::string body;   // kRefuse: the answer; empty: a plain Status
+    int status = 503;  // kRefuse: 409, 429, 500, 503, 401 ...
+    size_t bytes = 0;  // kCut: of the body of a watch, before the connection breaks
+    std::string body;  // kRefuse: the answer; empty: a plain Status
   };
   using Faults = std::function<std::optional<Fault>(const HttpCall& call)>;
 
@@ -48,8 +87,12 @@ class FakeApiServer {
   // gets null for an object that is not there, and makes it, or leaves it, null.
   void Edit(const Resource& resource, const ObjectKey& key, const std::function<void(Json* object)>& change);
   Json Read(const Resource& resource, const ObjectKey& key) const;  // null: not there
-  std::vector<Json> All(const Resource& resource) const;
-  // The version of the last change of that kind, 0: there was none.
+  // The same without a copy; nullptr: not there.
+  std::shared_ptr<const Json> Look(const Resource& resource, const ObjectKey& key) const;
+  // As they are now, by key: later changes do not show.
+  StoredObjects All(const Resource& resource) const;
+  // Of the last change of anything, and of that kind alone, 0: there was none.
+  int64_t version() const;
   int64_t LastChange(const Resource& resource) const;
   // Watches and continued lists from before now are answered with 410.
   void ForgetHistory();
@@ -67,13 +110,13 @@ class FakeApiServer {
     std::string subresource;
   };
   struct Stored {
-    Json object;
+    std::shared_ptr<const Json> object;   // never changed, only replaced
     std::map<std::string, Json> applied;  // by field manager
   };
   struct Event {
     int64_t version = 0;
-    std::string collection, name_space, line;
-    Json labels;
+    std::string collection, name_space, type;
+    std::shared_ptr<const Json> object;  // text only for those who watch
   };
   using Parameters = std::map<std::string, std::string>;
 
@@ -88,9 +131,11 @@ class FakeApiServer {
   HttpAnswer Apply(const Path& path, const std::string& manager, Json object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   HttpAnswer Delete(const Path& path, const Json& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes `object` what is stored, with new version and generation, tells watches; nothing if nothing has changed.
-  const Json& Store(const Path& path, Json object, const std::string& verb) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<const Json> Store(const Path& path, Json object, const std::string& verb)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(const Path& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Tell(const Path& path, std::string_view type, const Json& object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Tell(const Path& path, std::string_view type, std::shared_ptr<const Json> object)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Stored* FindStored(const Path& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Events older than that are forgotten, as etcd's compaction does after five minutes.
