@@ -50,6 +50,19 @@ Problem ChildWriter::CheckOwner(const kube::Resource& resource, const Json& ther
           true, absl::OkStatus()};
 }
 
+bool ChildWriter::IsKnown(const std::string& uid, const std::string& place, const std::string& applied,
+                          const std::string& version) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = known_.find({uid, place});
+  return found != known_.end() && !version.empty() && found->second == std::pair(applied, version);
+}
+
+void ChildWriter::Know(const std::string& uid, const std::string& place, const std::string& applied,
+                       const std::string& version) {
+  absl::MutexLock lock(&mutex_);
+  known_[{uid, place}] = {applied, version};
+}
+
 bool ChildWriter::IsAsRemembered(const std::string& place, const Json& wanted, const Json& there) {
   absl::MutexLock lock(&mutex_);
   const auto found = made_.find({kube::ControllerUidOf(wanted), place});
@@ -71,8 +84,10 @@ Problem ChildWriter::Ensure(const kube::Resource& resource, const Json& wanted, 
   const kube::ObjectKey key = kube::KeyOf(wanted);
   const std::string uid = kube::ControllerUidOf(wanted);
   const std::string place = StrCat(resource.plural, "/", key.name);
+  const std::string hash = model::HashOf(wanted.dump());
+  if (gone.empty() && IsKnown(uid, place, hash, world_->VersionOf(resource, key))) return {};
   Json marked = wanted;
-  marked["metadata"]["annotations"][std::string(kAppliedAnnotation)] = model::HashOf(wanted.dump());
+  marked["metadata"]["annotations"][std::string(kAppliedAnnotation)] = hash;
 
   Json there = world_->Get(resource, key);
   if (there.is_null() || (!gone.empty() && kube::UidOf(there) == gone)) {
@@ -86,7 +101,10 @@ Problem ChildWriter::Ensure(const kube::Resource& resource, const Json& wanted, 
   }
   if (!there.is_null()) {
     if (Problem taken = CheckOwner(resource, there, uid); taken.exists()) return taken;
-    if (IsAsWanted(marked, there) || IsAsRemembered(place, marked, there)) return {};
+    if (IsAsWanted(marked, there) || IsAsRemembered(place, marked, there)) {
+      Know(uid, place, hash, kube::ResourceVersionOf(there));
+      return {};
+    }
   }
   Json applied = marked;
   // If another one, or none, has the name by now, the API server refuses (409), and the next pass knows it.
@@ -113,6 +131,8 @@ void ChildWriter::Forget(const std::string& processor_uid) {
   absl::MutexLock lock(&mutex_);
   auto at = made_.lower_bound({processor_uid, ""});
   while (at != made_.end() && at->first.first == processor_uid) at = made_.erase(at);
+  auto known = known_.lower_bound({processor_uid, ""});
+  while (known != known_.end() && known->first.first == processor_uid) known = known_.erase(known);
 }
 
 }  // namespace millstream::reconcile

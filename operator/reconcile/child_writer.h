@@ -34,6 +34,10 @@ class ChildWriter {
 
  private:
   Problem CheckOwner(const kube::Resource& resource, const Json& there, const std::string& uid) const;
+  // Whether that version of the child was found to be as `applied` says, which it is then still.
+  bool IsKnown(const std::string& uid, const std::string& place, const std::string& applied,
+               const std::string& version);
+  void Know(const std::string& uid, const std::string& place, const std::string& applied, const std::string& version);
   bool IsAsRemembered(const std::string& place, const Json& wanted, const Json& there);
   void Remember(const std::string& place, const Json& wanted, const Json& made);
 
@@ -43,6 +47,9 @@ class ChildWriter {
   // What the API server made of something that it did not keep as it was given: hash of the parts, by uid of the
   // processor and child. Empty for most.
   std::map<std::pair<std::string, std::string>, std::string> made_ ABSL_GUARDED_BY(mutex_);
+  // Children that are as wanted: (hash of what is applied, resourceVersion), by uid of the processor and child. What
+  // has not changed since is not compared again: most passes of most processors find nothing else.
+  std::map<std::pair<std::string, std::string>, std::pair<std::string, std::string>> known_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The annotation with the hash of what was applied.

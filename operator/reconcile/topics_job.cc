@@ -108,11 +108,13 @@ TopicsState TopicsJobs::EnsureDeleted(const model::Processor& processor, const m
 
 absl::Status TopicsJobs::RemoveOthers(const kube::ObjectKey& processor, const std::string& uid,
                                       const std::string& keep) {
+  const auto is_other = [&](const Json& job) {
+    return kube::ControllerUidOf(job) == uid && kube::KeyOf(job).name != keep;
+  };
   absl::Status first;
-  for (const Json& job : world_->Of(kube::kJobs, processor)) {
+  for (const Json& job : world_->Of(kube::kJobs, processor, is_other)) {
     // Jobs of other kinds (reset, replay) belong to whoever made them.
     if (kube::TextAt(job, {"metadata", "labels", kComponent}) != "topics") continue;
-    if (kube::ControllerUidOf(job) != uid || kube::KeyOf(job).name == keep) continue;
     first.Update(writer_->Remove(kube::kJobs, job));
   }
   return first;

@@ -120,12 +120,20 @@ Json World::Get(const kube::Resource& resource, const kube::ObjectKey& key) cons
   return found == nullptr ? Json() : Unpack(*found);
 }
 
-std::vector<Json> World::Of(const kube::Resource& resource, const kube::ObjectKey& processor) const {
+std::string World::VersionOf(const kube::Resource& resource, const kube::ObjectKey& key) const {
+  const Watched* watched = Find(resource, key.name_space);
+  if (watched == nullptr) return "";
+  const runtime::ObjectRef found = watched->cache->Get(key);
+  return found == nullptr ? "" : kube::ResourceVersionOf(*found);
+}
+
+std::vector<Json> World::Of(const kube::Resource& resource, const kube::ObjectKey& processor,
+                            const std::function<bool(const Json& packed)>& wanted) const {
   std::vector<Json> found;
   const Watched* watched = Find(resource, processor.name_space);
   if (watched == nullptr) return found;
   for (const runtime::ObjectRef& object : watched->cache->InNamespace(processor.name_space)) {
-    if (ProcessorNameOf(*object) == processor.name) found.push_back(Unpack(*object));
+    if (ProcessorNameOf(*object) == processor.name && wanted(*object)) found.push_back(Unpack(*object));
   }
   return found;
 }

@@ -51,8 +51,15 @@ class World {
 
   // Null: not there, as far as is known.
   Json Get(const kube::Resource& resource, const kube::ObjectKey& key) const;
+  // Its resourceVersion, which costs nothing; empty: not there, as far as is known.
+  std::string VersionOf(const kube::Resource& resource, const kube::ObjectKey& key) const;
   // Everything of that kind with the labels of a processor, whoever owns it: children, pods, claims. By name.
-  std::vector<Json> Of(const kube::Resource& resource, const kube::ObjectKey& processor) const;
+  std::vector<Json> Of(const kube::Resource& resource, const kube::ObjectKey& processor) const {
+    return Of(resource, processor, [](const Json&) { return true; });
+  }
+  // Those of which `wanted` says so, by their names, uid, owner and version alone.
+  std::vector<Json> Of(const kube::Resource& resource, const kube::ObjectKey& processor,
+                       const std::function<bool(const Json& packed)>& wanted) const;
   std::vector<kube::ObjectKey> Processors() const;
   // What a write of our own was answered.
   void Learn(const kube::Resource& resource, Json object);

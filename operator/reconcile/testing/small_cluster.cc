@@ -136,7 +136,7 @@ std::vector<std::string> SmallCluster::Names(const kube::Resource& resource) con
 }
 
 void SmallCluster::EndJob(bool succeeded, const std::string& verdict) {
-  const std::vector<Json> jobs = server.All(kube::kJobs);
+  const kube::StoredObjects jobs = server.All(kube::kJobs);
   MS_CHECK(jobs.size() == 1);
   const Json& job = jobs.front();
   const std::string name = kube::KeyOf(job).name;
