@@ -26,7 +26,7 @@ class Cluster {
   Cluster(FakeClock* clock, std::mt19937_64* random);
 
   kube::FakeApiServer& api() { return api_; }
-  std::vector<Json> All(const kube::Resource& resource) const { return api_.All(resource); }
+  kube::StoredObjects All(const kube::Resource& resource) const { return api_.All(resource); }
   kube::Client& admin() { return admin_; }  // a client without faults, for controllers and people
 
   // One look of every controller and kubelet. When the next is worth it.

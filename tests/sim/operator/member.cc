@@ -1,6 +1,7 @@
 #include "tests/sim/operator/member.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "common/base/strings.h"
@@ -91,26 +92,29 @@ absl::Duration Member::StepElection() { return alive() ? life_->leading.Step() :
 
 size_t Member::reflectors() const { return alive() ? life_->work.reflectors() : 0; }
 
-// Of anything that reflectors watch.
-int64_t Member::LastChange() const {
-  int64_t last = 0;
-  for (const kube::Resource& kind : ChildKinds()) last = std::max(last, cluster_->api().LastChange(kind));
-  last = std::max(last, cluster_->api().LastChange(kube::kStreamProcessors));
-  return std::max(last, cluster_->api().LastChange(kube::kPersistentVolumeClaims));
+bool Member::HasNews(Life::Watching* watching) const {
+  const int64_t now = cluster_->api().version();
+  if (watching->seen == now) return false;
+  const int64_t before = std::exchange(watching->seen, now);
+  return watching->kind == nullptr || cluster_->api().LastChange(*watching->kind) > before;
 }
 
 absl::Duration Member::StepReflector(size_t reflector) {
   if (!alive() || reflector >= reflectors()) return absl::Seconds(1);
+  life_->watching.resize(reflectors());
+  Life::Watching& watching = life_->watching[reflector];
   const absl::Duration now = clock_->Monotonic();
-  const int64_t version = LastChange();
   // A watch waits for news; a bookmark comes about once a minute.
-  if (life_->seen[reflector] == version && now - life_->idle[reflector] < absl::Minutes(1)) {
+  if (watching.up_to_date && !HasNews(&watching) && now - watching.stepped < absl::Minutes(1)) {
     return absl::Milliseconds(100 + Chance(300));
   }
+  watching.seen = cluster_->api().version();
+  watching.stepped = now;
   silent_ = false;
+  stepping_ = &watching;
   const absl::Duration wait = life_->work.StepReflector(reflector);
-  life_->seen[reflector] = wait == absl::ZeroDuration() ? version : -1;
-  life_->idle[reflector] = now;
+  stepping_ = nullptr;
+  watching.up_to_date = wait == absl::ZeroDuration();
   // A connection whose other side is gone is noticed after that.
   if (silent_) return absl::Seconds(90);
   // News takes its time, now and then a lot of it: caches are behind.
@@ -146,6 +150,7 @@ bool Member::TakeTime(const kube::HttpCall& call) {
 }
 
 std::optional<Fault> Member::OnCall(const kube::HttpCall& call) {
+  if (stepping_ != nullptr && IsWatch(call)) stepping_->kind = TargetOf(call).resource();
   const bool too_late = TakeTime(call);
   std::optional<Fault> fault = FaultOf(call);
   if (too_late && !fault) fault = Fault{Fault::Kind::kLostAnswer, 0, 0, ""};
@@ -199,7 +204,7 @@ std::optional<Fault> Member::RefusalByCluster(const kube::HttpCall& call) {
   }
   const kube::Resource* resource = target.resource();
   const bool creates = resource != nullptr && target.subresource.empty() &&
-                       (target.key.name.empty() || cluster_->api().Read(*resource, target.key).is_null());
+                       (target.key.name.empty() || cluster_->api().Look(*resource, target.key) == nullptr);
   if (creates && cluster_->IsTerminating(target.key.name_space)) {
     return Fault{Fault::Kind::kRefuse, 403, 0, StatusBody(403, "Forbidden", "NamespaceTerminating")};
   }

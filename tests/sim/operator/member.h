@@ -74,18 +74,24 @@ class Member {
     Reports reports;
     reconcile::Operator work;
     program::Leading leading;
-    std::map<size_t, int64_t> seen;         // by reflector: the version at its last step
-    std::map<size_t, absl::Duration> idle;  // and when that was
+    struct Watching {
+      const kube::Resource* kind = nullptr;  // nullptr: not known before its first watch
+      int64_t seen = -1;                     // version of everything when that was looked at last
+      bool up_to_date = false;               // the last watch was quiet
+      absl::Duration stepped = -absl::InfiniteDuration();
+    };
+    std::vector<Watching> watching;  // by reflector
   };
 
   std::optional<kube::FakeApiServer::Fault> OnCall(const kube::HttpCall& call);
   std::optional<kube::FakeApiServer::Fault> FaultOf(const kube::HttpCall& call);
   std::optional<kube::FakeApiServer::Fault> AnyFault(const kube::HttpCall& call);
   std::optional<kube::FakeApiServer::Fault> RefusalByCluster(const kube::HttpCall& call);
+  // Whether the kind that is watched has changed since the last look.
+  bool HasNews(Life::Watching* watching) const;
   bool TakeTime(const kube::HttpCall& call);
   bool Happens(double share);
   int64_t Chance(int64_t bound) { return static_cast<int64_t>((*random_)() % static_cast<uint64_t>(bound)); }
-  int64_t LastChange() const;
 
   const std::string name_;
   Cluster* const cluster_;
@@ -96,6 +102,7 @@ class Member {
   Member* partner_ = nullptr;
   bool in_call_ = false;  // a partner's step within a slow call takes no time itself
   bool silent_ = false;   // the call under way gets no answer
+  Life::Watching* stepping_ = nullptr;
   int lives_ = 0;
   int passes_ = 0;
   std::unique_ptr<Life> life_;

@@ -14,7 +14,7 @@ namespace {
 // ones and failed Jobs sooner, a roll waits at most ten minutes for a standby.
 constexpr absl::Duration kRestWithin = absl::Minutes(90);
 constexpr absl::Duration kLookEvery = absl::Seconds(20);
-constexpr absl::Duration kSteady = absl::Minutes(5);
+constexpr absl::Duration kSteady = absl::Minutes(3);
 // Windows of autoscaling are over by then.
 constexpr absl::Duration kScalesWithin = absl::Minutes(45);
 
@@ -132,7 +132,7 @@ void Simulation::ComeToRest() {
 }
 
 bool Simulation::Scales() const {
-  const std::vector<Json> processors = cluster_.All(kube::kStreamProcessors);
+  const kube::StoredObjects processors = cluster_.All(kube::kStreamProcessors);
   return std::any_of(processors.begin(), processors.end(),
                      [](const Json& processor) { return processor["spec"].contains("autoscale"); });
 }
