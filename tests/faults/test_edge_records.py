@@ -1,6 +1,7 @@
 """Records at the edges of what a log may hold: what goes in comes out, byte by byte, in state, changelog and output."""
 
 import base64
+import json
 import sys
 
 import pytest
@@ -60,7 +61,6 @@ def test_come_through_unharmed(rig, guarantee):
     assert replay == expected
     state = r.command("state", "scan", "ledger", "--data", r.data, "--limit", 1000, "--key-format", "base64", "--value-format", "base64",
                       "-o", "json")
-    import json
     rows = [json.loads(line) for line in state.stdout.decode().splitlines()]
     assert {base64.b64decode(row["key"]): base64.b64decode(row["value"]) for row in rows} == expected
     assert r.stop() == 0
@@ -74,3 +74,33 @@ def test_state_without_a_key_fails_its_record_and_says_so(rig):
     r.wait_outputs(3)
     wait_until(lambda: len(r.consume("default.totals-dead-letter")) == 1, lambda: r.log()[-3000:])
     assert "key" in r.log()
+
+
+LOOP = """\
+apiVersion: millstream.dev/v1alpha1
+kind: StreamProcessor
+metadata: {name: totals}
+spec:
+  inputs: [{topic: events}]
+  loop: {}
+  outputs: [{topic: seen, create: {partitions: 4}}]
+  errors: {maxAttempts: 2, backoff: {initial: 10ms, max: 100ms}, onFailure: DeadLetter}
+"""
+
+
+def test_a_loop_without_keys(rig):
+    """A record for the loop without a key fails the one that sends it; one that somebody else wrote there is a record without a key."""
+    r = rig(worker=[sys.executable, HERE / "keyless_loop_worker.py"])
+    r.manifest.write_text(LOOP)
+    events = [{"key": f"key-{n}", "n": n, "dull": n % 5 == 0} for n in range(20)]
+    r.command("produce", "events", "--data", r.data, "--key", "key", "--partitions", 4,
+              stdin="".join(json.dumps(event) + "\n" for event in events).encode())
+    r.command("produce", "default.totals-loop", "--data", r.data, "--partitions", 4, stdin=b'{"n": 100}\n')
+    r.start()
+    dead = lambda: sorted(json.loads(value)["n"] for _, _, _, _, value in r.consume("default.totals-dead-letter"))
+    seen = lambda: sorted((json.loads(value)["n"], key and key.decode()) for _, _, _, key, value in r.consume("seen"))
+    wait_until(lambda: len(dead()) >= 4 and len(seen()) >= 17, lambda: f"{dead()}\n{seen()}\n{r.log()[-3000:]}")
+    assert dead() == [0, 5, 10, 15]
+    assert seen() == [*((n, f"key-{n}") for n in range(20) if n % 5), (100, None)]
+    assert r.stop() == 0
+    assert seen() == [*((n, f"key-{n}") for n in range(20) if n % 5), (100, None)]

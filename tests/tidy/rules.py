@@ -246,10 +246,17 @@ def links(tree):
 NAMED = re.compile(r"\[`([^`]+)`\]\(([^)\s#]+)\)")
 
 
+NAMING_PAGES = ("docs/reference/features.md", "docs/reference/operator-conventions.md", "docs/internals/bad-input.md")
+NOT_YET = "**not yet**"
+
+
 def named_tests(tree):
-    """Tests that the pages of features and conventions name are in the files they link to."""
-    for page in filter(None, map(tree.by_path.get, ("docs/reference/features.md", "docs/reference/operator-conventions.md"))):
+    """Tests that the pages of features, conventions and bad input name are in the files they link to, and no row of features is without."""
+    for page in filter(None, map(tree.by_path.get, NAMING_PAGES)):
         for number, line in enumerate(page.lines, 1):
+            cells = line.split(" | ")
+            if page.path == NAMING_PAGES[0] and len(cells) > 3 and cells[2] != "shown by" and "](" not in cells[2] and NOT_YET not in line:
+                yield Finding(page.path, number, f"nothing shows {cells[0].lstrip('| ')}: name a test or an example, or say {NOT_YET}")
             for name, target in NAMED.findall(line):
                 path = os.path.normpath(f"{page.folder}/{target}")
                 file = tree.by_path.get(path)

@@ -100,6 +100,8 @@ BROKEN = {
     "links": [{"notes.md": "[gone](docs/gone.md)\n"}, {"sidecar/engine/notes.md": "[gone](../stores/README.md#x)\n"}],
     "named_tests": [{"docs/reference/features.md": "[`Gone`](../../x.py)\n", "x.py": "def here(): pass\n"},
                     {"docs/reference/features.md": "[`her`](../../x.py)\n", "x.py": "def here(): pass\n"},
+                    {"docs/reference/features.md": "| there | here | shown by | why |\n|---|---|---|---|\n| a | b | c | d |\n"},
+                    {"docs/internals/bad-input.md": "[`Gone`](../../x.py)\n", "x.py": "def here(): pass\n"},
                     {"docs/reference/operator-conventions.md": "[`Gone`](../../x.py)\n", "x.py": "def here(): pass\n"}],
     "copied_definition": [{**DEFINITION, "helm/millstream/files/streamprocessors.yaml": None}, {**DEFINITION, "crds/streamprocessors.yaml": "a: c\n"},
                           {**DEFINITION, "install/millstream.yaml": DEFINITION["install/millstream.yaml"].replace("x: y", "x: z")}],
