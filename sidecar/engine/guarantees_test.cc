@@ -61,6 +61,30 @@ TEST(AtLeastOnceTest, AFailedOutputAbortsAndIsGivenAgain) {
   EXPECT_EQ(engine.Call(What::kAppend).writer, WriterName::kPlain);
 }
 
+// Its transaction was aborted before, and the next one has nothing yet: the batch that is out would have no writer.
+TEST(AtLeastOnceTest, AnOutputThatFailsLateTakesTheBatchThatIsOutBack) {
+  EngineDriver engine(With(spec::Guarantee::kAtLeastOnce));
+  engine.Start();
+  engine.Records(0, 0, 1, "k");
+  engine.Result(engine.NeedBatch(), {.outputs = {{"k", "v", 0}}});
+  const WriterCall output = engine.Call(What::kAppend);
+  const WriterCall begin = engine.Call(What::kBegin), flush = engine.Call(What::kFlush);
+  engine.Answer(begin, WithRecovery(absl::AbortedError("scripted"), Recovery::kAbort));
+  engine.AnswerCall(What::kAbort);
+  EXPECT_EQ(engine.Take<SeekFetch>().to, Offset(0));
+  engine.Records(0, 0, 1, "k");
+  const SentBatch batch = engine.NeedBatch();
+  const absl::Status away = WithRecovery(absl::UnavailableError("broker away"), Recovery::kRecreate);
+  engine.Answer(output, away);
+  engine.Result(batch, {.outputs = {{"k", "v", 0}}});
+  engine.Answer(flush, away);
+  EXPECT_EQ(engine.Take<SeekFetch>().to, Offset(0));
+  engine.AnswerCall(What::kCreate);
+  engine.Records(0, 0, 1, "k");
+  engine.Result(engine.NeedBatch(), {.outputs = {{"k", "v", 0}}});
+  EXPECT_EQ(engine.Call(What::kAppend).writer, WriterName::kPlain);
+}
+
 // ---------------------------------------------------------------- AtMostOnce
 
 TEST(AtMostOnceTest, OffsetsCommitBeforeTheBatchIsSentEffectsAfter) {

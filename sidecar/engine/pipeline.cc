@@ -273,9 +273,10 @@ void Pipeline::OnSound(absl::Duration now, Transaction* transaction, WriterCall:
 
 void Pipeline::OnPlainDone(const WriterCallDone& done, const PendingCall& call, std::vector<Action>* actions) {
   if (!done.status.ok()) {
+    const bool sent_batches = calls_.usable(WriterName::kPlain);  // none was sent since it broke
     calls_.Broken(WriterName::kPlain);
     const bool of_closing = closing_ != nullptr && closing_->number == call.transaction && !closing_->commit_called;
-    return Rollback(of_closing, Annotate(done.status, "writing outputs"));
+    return Rollback(of_closing, Annotate(done.status, "writing outputs"), sent_batches);
   }
   if (call.what != WriterCall::What::kFlush) return;
   if (closing_ == nullptr || closing_->number != call.transaction || closing_->phase != Phase::kFlushing) return;
@@ -325,14 +326,14 @@ void Pipeline::RepeatCall(absl::Duration now, std::vector<Action>* actions) {
   }
 }
 
-void Pipeline::Rollback(bool closing_too, const absl::Status& cause) {
+void Pipeline::Rollback(bool closing_too, const absl::Status& cause, bool batches) {
   closing_too = closing_too && closing_ != nullptr && closing_->phase < Phase::kDoomed;  // at most once each
   if (closing_too && options_->mutation == EngineOptions::Mutation::kR3) {
     Doom(closing_.get());
     recovering_ = survivor_ = true;
     return;
   }
-  if (open_ == nullptr && !closing_too) return;
+  if (open_ == nullptr && !closing_too && !batches) return;
   if (open_ != nullptr) {
     MS_CHECK(doomed_ == nullptr);
     Doom(open_.get());

@@ -116,7 +116,8 @@ class Pipeline {
   void OnDoomed(Transaction* transaction, WriterCall::What what, const absl::Status& status);
   void OnPlainDone(const WriterCallDone& done, const PendingCall& call, std::vector<Action>* actions);
   void Fail(absl::Duration now, Transaction* transaction, WriterCall::What what, const absl::Status& status);
-  void Rollback(bool closing_too, const absl::Status& cause);
+  // Of what is open, and of what is closing. `batches`: of those that are out too, where nothing is open.
+  void Rollback(bool closing_too, const absl::Status& cause, bool batches = false);
   void RepeatCall(absl::Duration now, std::vector<Action>* actions);
   void StepRecovery(absl::Duration now, std::vector<Action>* actions);
   // False while it is not settled.

@@ -40,7 +40,7 @@ class Edges(Rig):
                      stdin=("\n".join(lines) + "\n").encode())
         self.fed += len(rows)
 
-    def wait_handled(self, deadline=120.0):
+    def wait_handled(self, deadline=240.0):
         def lag():
             status, body = self.http("/v1/tasks")
             return status == 200 and [(task["state"], task["records"]) for task in body["tasks"]] == [("active", self.fed)]
@@ -52,7 +52,7 @@ class Edges(Rig):
             status, body = self.http("/v1/tasks")
             return status == 200 and [task["state"] for task in body["tasks"]] == ["active"]
 
-        wait_until(active, lambda: self.log()[-3000:])
+        wait_until(active, lambda: self.log()[-3000:], 240)
 
     def rows(self, store):
         done = self.command("state", "scan", store, "--data", self.data, "--limit", 10_000_000, "-o", "json")
@@ -137,7 +137,7 @@ def test_times_at_the_edges(edges):
 
     told, closed, fired = (lambda topic=topic: edges.told(topic) for topic in ("told", "closed", "fired"))
     wait_until(lambda: len(told()) == 5 and len(closed()) == 3 and len(fired()) == 4,
-               lambda: f"{told()}\n{closed()}\n{fired()}\n{edges.log()[-3000:]}")
+               lambda: f"{told()}\n{closed()}\n{fired()}\n{edges.log()[-3000:]}", 240)
     assert [(one["at"], one["before"], one["windows"]) for one in told()] == [
         (-1, None, 1), (0, -1, 1), (last, 0, 1), (START, last, 1), (START + 60_000, START, 1)]
     minute = START - START % 60_000
@@ -161,7 +161,7 @@ def test_a_store_with_ttl_while_clocks_jump(edges):
     edges.kill()
     edges.start()
     edges.feed([(at, {"key": key, "do": "everything"}) for key, at in later])
-    wait_until(lambda: len(edges.told("told")) == len(rows + later), lambda: edges.log()[-3000:])
+    wait_until(lambda: len(edges.told("told")) == len(rows + later), lambda: edges.log()[-3000:], 240)
     befores = [one["before"] for one in edges.told("told")]
     assert befores == [None, None, None, START, None, None, START + CENTURY]
     assert edges.stop() == 0, edges.log()[-3000:]
