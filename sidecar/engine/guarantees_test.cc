@@ -81,6 +81,7 @@ TEST(AtLeastOnceTest, AnOutputThatFailsLateTakesTheBatchThatIsOutBack) {
   EXPECT_EQ(engine.Take<SeekFetch>().to, Offset(0));
   engine.AnswerCall(What::kCreate);
   engine.Records(0, 0, 1, "k");
+  engine.Pass(absl::Seconds(1));  // the second abort in a row costs a wait
   engine.Result(engine.NeedBatch(), {.outputs = {{"k", "v", 0}}});
   EXPECT_EQ(engine.Call(What::kAppend).writer, WriterName::kPlain);
 }
