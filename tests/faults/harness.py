@@ -149,8 +149,8 @@ class Rig:
 
     # ---------------------------------------------------------------- the commands
 
-    def command(self, *arguments, stdin=None, check=True, binary=BIN / "millstream"):
-        done = subprocess.run([str(binary), *map(str, arguments)], input=stdin, capture_output=True, timeout=DEADLINE)
+    def command(self, *arguments, stdin=None, check=True, binary=BIN / "millstream", deadline=DEADLINE):
+        done = subprocess.run([str(binary), *map(str, arguments)], input=stdin, capture_output=True, timeout=deadline)
         if check and done.returncode != 0:
             raise AssertionError(f"millstream {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stderr.decode(errors='replace')}")
         return done

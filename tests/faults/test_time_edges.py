@@ -55,7 +55,7 @@ class Edges(Rig):
         wait_until(active, lambda: self.log()[-3000:], 240)
 
     def rows(self, store):
-        done = self.command("state", "scan", store, "--data", self.data, "--limit", 10_000_000, "-o", "json")
+        done = self.command("state", "scan", store, "--data", self.data, "--limit", 10_000_000, "-o", "json", deadline=600)
         return [json.loads(line) for line in done.stdout.decode().splitlines()]
 
     def told(self, topic):
