@@ -48,8 +48,7 @@ class KafkaAccessTest : public ::testing::Test {
     return sasl;
   }
   static absl::Status TryOnce(const kafka::ClusterAccess& access) {
-    const auto tokens = NewTokensFor(access);
-    ClusterClient client(access, tokens.get(), "test");
+    ClusterClient client(std::make_shared<kafka::LiveAccess>(access), "test");
     wire::FindCoordinatorRequest find;
     find.key = "some-group";
     return client.Call(std::nullopt, find, IoLimit::In(absl::Seconds(20), nullptr)).status();

@@ -34,8 +34,8 @@ absl::Status CheckName(const std::string& name, std::string_view what) {
   return absl::InvalidArgumentError(StrCat(what, " has ", name.size(), " bytes; ", kLongestName, " are allowed"));
 }
 
-absl::Status Check(const KafkaMembershipOptions& options) {
-  MS_RETURN_IF_ERROR(ParseBootstrapServers(options.access.bootstrap_servers).status());
+absl::Status Check(const KafkaMembershipOptions& options, const kafka::ClusterAccess& access) {
+  MS_RETURN_IF_ERROR(ParseBootstrapServers(access.bootstrap_servers).status());
   if (options.group.empty()) return absl::InvalidArgumentError("the group has no name");
   if (options.topics.empty() || options.tasks < 1) return absl::InvalidArgumentError("no input, or one without tasks");
   MS_RETURN_IF_ERROR(CheckName(options.group, "the group's name"));
@@ -78,10 +78,10 @@ class KafkaMembership : public Membership {
  public:
   KafkaMembership(KafkaMembershipOptions options, MembershipEvents* events)
       : options_(std::move(options)),
-        usable_(Check(options_)),
+        access_(options_.live_access ? options_.live_access : std::make_shared<kafka::LiveAccess>(options_.access)),
+        usable_(Check(options_, access_->Now()->access)),
         events_(events),
         metrics_(options_.metrics, options_.group),
-        tokens_(NewTokensFor(options_.access)),
         member_(MemberOptionsOf(options_)),
         control_(
             NewClient(), options_.transaction_timeout, [this](MemberEvent e) { Post(std::move(e)); }, nullptr),
@@ -126,7 +126,7 @@ class KafkaMembership : public Membership {
   }
 
  private:
-  ClusterClient NewClient() { return {options_.access, tokens_.get(), options_.client_id}; }
+  ClusterClient NewClient() { return {access_, options_.client_id}; }
 
   void Post(MemberEvent event) {
     absl::MutexLock lock(&mutex_);
@@ -212,11 +212,11 @@ class KafkaMembership : public Membership {
   }
 
   const KafkaMembershipOptions options_;
+  const std::shared_ptr<const kafka::LiveAccess> access_;  // in place of options_.access
   const absl::Status usable_;
   MembershipEvents* const events_;
   GroupMetrics metrics_;
-  const std::unique_ptr<kafka::TokenSource> tokens_;  // null unless needed
-  Member member_;                                     // of the thread
+  Member member_;  // of the thread
 
   mutable absl::Mutex mutex_;
   // Bounded by what the engine and the lanes have been given to answer.

@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/metrics.h"
 #include "common/log/kafka/cluster_access.h"
+#include "common/log/kafka/live_access.h"
 #include "sidecar/group/membership.h"
 #include "sidecar/group/plan/member_data.h"
 
@@ -19,6 +20,9 @@ namespace millstream::group {
 
 struct KafkaMembershipOptions {
   kafka::ClusterAccess access;
+  // In place of `access` where that changes during the membership, because secrets are rotated: calls from then on are
+  // made with it, by the same member.
+  std::shared_ptr<kafka::LiveAccess> live_access;
   std::string group;
   std::string client_id = "millstream";  // seen in Kafka's tools; a member id is <client id>-<uuid>
   // Static membership: the name that survives a restart of the process (a pod's name); a restart within the session

@@ -169,7 +169,7 @@ TEST_F(KafkaMembershipTest, TheTransactionsOfAVanishedMemberAreEndedBeforeItsTas
   EXPECT_THAT(b.membership().PresentTransactionalIds().value(), SizeIs(4));
 
   // Both have a transaction open; b dies.
-  ClusterClient client(access_, nullptr, "test");
+  ClusterClient client(std::make_shared<kafka::LiveAccess>(access_), "test");
   const auto open_transaction = [&](const std::string& id) {
     EXPECT_THAT(TransactionEnder(&client, absl::Seconds(60)).End({id}, IoLimit::In(absl::Seconds(20), nullptr)),
                 IsEmpty());

@@ -72,8 +72,7 @@ std::vector<TransactionEnder::Failure> TransactionEnder::End(const std::vector<s
 
 absl::Status EndTransactions(const kafka::ClusterAccess& access, const std::vector<std::string>& transactional_ids,
                              absl::Duration transaction_timeout, absl::Duration timeout) {
-  const std::unique_ptr<kafka::TokenSource> tokens = NewTokensFor(access);
-  ClusterClient client(access, tokens.get(), "millstream");
+  ClusterClient client(std::make_shared<kafka::LiveAccess>(access), "millstream");
   TransactionEnder ender(&client, transaction_timeout);
   const auto failures = ender.End(transactional_ids, IoLimit::In(timeout, nullptr));
   return failures.empty() ? absl::OkStatus() : failures.front().status;

@@ -22,6 +22,11 @@ constexpr absl::Duration kAnswerSlack = absl::Seconds(2);
 // The least time between two clients for calls about groups.
 constexpr absl::Duration kGroupClientAge = absl::Seconds(1);
 
+bool IsAboutGroup(rd_kafka_admin_op_t op) {
+  return op == RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS || op == RD_KAFKA_ADMIN_OP_ALTERCONSUMERGROUPOFFSETS ||
+         op == RD_KAFKA_ADMIN_OP_DELETEGROUPS;
+}
+
 TopicConfig ConfigOf(const rd_kafka_ConfigResource_t* resource) {
   TopicConfig config;
   size_t count = 0;
@@ -69,11 +74,18 @@ absl::StatusOr<std::unique_ptr<AdminClient>> AdminClient::New(std::shared_ptr<co
   return std::unique_ptr<AdminClient>(new AdminClient(std::move(context), std::move(client)));
 }
 
-std::shared_ptr<Client> AdminClient::ClientFor(rd_kafka_admin_op_t op) {
-  const bool group = op == RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS ||
-                     op == RD_KAFKA_ADMIN_OP_ALTERCONSUMERGROUPOFFSETS || op == RD_KAFKA_ADMIN_OP_DELETEGROUPS;
+std::shared_ptr<Client> AdminClient::CurrentClient(bool for_group) {
+  std::shared_ptr<Client> ended, group_ended;  // end after the lock, which may take a while
   absl::MutexLock lock(&mutex_);
-  return group && group_client_ ? group_client_ : client_;
+  if (client_->outdated()) {
+    auto made = NewClient(context_);
+    if (made.ok()) {  // otherwise the old one is asked again
+      ended = std::exchange(client_, std::shared_ptr<Client>(*std::move(made)));
+      group_ended = std::exchange(group_client_, nullptr);
+      context_->CountRenewed();
+    }
+  }
+  return for_group && group_client_ ? group_client_ : client_;
 }
 
 // librdkafka 2.8 keeps the coordinators it has found for admin calls as long as they are asked, right or wrong
@@ -88,8 +100,7 @@ void AdminClient::NoteMovedCoordinator(const absl::Status& status) {
   group_client_made_ = clock_.Monotonic();
   auto made = NewClient(context_);
   if (!made.ok()) return;  // the old one is asked again
-  std::shared_ptr<Client> last = std::exchange(group_client_, std::shared_ptr<Client>(*std::move(made)));
-  ended = std::exchange(group_client_before_, std::move(last));
+  ended = std::exchange(group_client_, std::shared_ptr<Client>(*std::move(made)));
 }
 
 absl::Status AdminClient::UntilSettled(const std::function<absl::Status()>& attempt) {
@@ -106,10 +117,9 @@ absl::Status AdminClient::UntilSettled(const std::function<absl::Status()>& atte
   }
 }
 
-absl::StatusOr<Owned<rd_kafka_event_t>> AdminClient::CallOnce(rd_kafka_admin_op_t op, std::string_view what,
-                                                              const Start& start, const Tune& tune,
-                                                              absl::Duration wait) {
-  const std::shared_ptr<Client> client = ClientFor(op);
+absl::StatusOr<Answer> AdminClient::CallOnce(rd_kafka_admin_op_t op, std::string_view what, const Start& start,
+                                             const Tune& tune, absl::Duration wait) {
+  const std::shared_ptr<Client> client = CurrentClient(IsAboutGroup(op));
   const Owned<rd_kafka_AdminOptions_t> options(rd_kafka_AdminOptions_new(client->get(), op));
   char error[512];
   if (rd_kafka_AdminOptions_set_request_timeout(options.get(), Millis(wait), error, sizeof(error))) {
@@ -123,7 +133,7 @@ absl::StatusOr<Owned<rd_kafka_event_t>> AdminClient::CallOnce(rd_kafka_admin_op_
   start(client->get(), options.get(), queue.get());
   Owned<rd_kafka_event_t> event(rd_kafka_queue_poll(queue.get(), Millis(wait + kAnswerSlack)));
   const rd_kafka_resp_err_t failed = event ? rd_kafka_event_error(event.get()) : RD_KAFKA_RESP_ERR__TIMED_OUT;
-  if (failed == RD_KAFKA_RESP_ERR_NO_ERROR) return event;
+  if (failed == RD_KAFKA_RESP_ERR_NO_ERROR) return Answer(client, std::move(event));
   const char* const text = event ? rd_kafka_event_error_string(event.get()) : nullptr;
   absl::Status status = ToStatus(failed, what, text == nullptr ? "" : text);
   if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
@@ -132,19 +142,18 @@ absl::StatusOr<Owned<rd_kafka_event_t>> AdminClient::CallOnce(rd_kafka_admin_op_
   return status;
 }
 
-absl::StatusOr<Owned<rd_kafka_event_t>> AdminClient::Call(rd_kafka_admin_op_t op, std::string_view what,
-                                                          const Start& start, const Tune& tune,
-                                                          std::optional<absl::Duration> wait) {
+absl::StatusOr<Answer> AdminClient::Call(rd_kafka_admin_op_t op, std::string_view what, const Start& start,
+                                         const Tune& tune, std::optional<absl::Duration> wait) {
   const absl::Duration until = clock_.Monotonic() + wait.value_or(deadline());
-  Owned<rd_kafka_event_t> event;
+  std::optional<Answer> answer;
   const auto attempt = [&]() -> absl::Status {
     auto called = CallOnce(op, what, start, tune, std::max(until - clock_.Monotonic(), kRetryPause));
     if (!called.ok()) return called.status();
-    event = *std::move(called);
+    answer.emplace(*std::move(called));
     return absl::OkStatus();
   };
   MS_RETURN_IF_ERROR(UntilSettled(attempt, wait.value_or(deadline())));
-  return event;
+  return *std::move(answer);
 }
 
 absl::StatusOr<std::vector<TopicFacts>> AdminClient::Describe(const std::vector<std::string>& topics) {

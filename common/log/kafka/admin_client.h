@@ -31,6 +31,21 @@ struct TopicFacts {
 
 using TopicConfig = std::map<std::string, std::string>;
 
+// What an admin call gave, with the client it came from, which must outlive it.
+class Answer {
+ public:
+  Answer(std::shared_ptr<Client> client, Owned<rd_kafka_event_t> event)
+      : client_(std::move(client)), event_(std::move(event)) {}
+  Answer(Answer&&) = default;
+  Answer& operator=(Answer&&) = delete;  // would let the client go first
+
+  rd_kafka_event_t* get() const { return event_.get(); }
+
+ private:
+  std::shared_ptr<Client> client_;
+  Owned<rd_kafka_event_t> event_;  // goes first
+};
+
 // The log's own client, for what is asked about the cluster rather than read or written: one admin call at a time and
 // thread, each within the log's deadline, transient errors repeated until then. Readers and writers use it too.
 // Thread-safe; calls block.
@@ -59,21 +74,21 @@ class AdminClient {
   std::vector<std::string> WrittenTopics();
   void NoteWritten(const std::string& topic);
 
-  // Runs an admin call of librdkafka: `start` issues it. The event, or the error of the whole call; repeats calls whose
+  // Runs an admin call of librdkafka: `start` issues it. The answer, or the error of the whole call; repeats calls whose
   // error passes by itself. `what` says what is being done, for errors. Calls about one group go to its coordinator,
   // wherever that has moved.
   using Tune = std::function<rd_kafka_error_t*(rd_kafka_AdminOptions_t*)>;
   using Start = std::function<void(rd_kafka_t*, const rd_kafka_AdminOptions_t*, rd_kafka_queue_t*)>;
-  absl::StatusOr<Owned<rd_kafka_event_t>> Call(rd_kafka_admin_op_t op, std::string_view what, const Start& start,
-                                               const Tune& tune = nullptr,
-                                               std::optional<absl::Duration> wait = std::nullopt);
+  absl::StatusOr<Answer> Call(rd_kafka_admin_op_t op, std::string_view what, const Start& start,
+                              const Tune& tune = nullptr, std::optional<absl::Duration> wait = std::nullopt);
   // Repeats `attempt` while its error passes by itself (UNAVAILABLE), up to the deadline. Of errors in answers about a
   // group it learns that a coordinator has moved.
   absl::Status UntilSettled(const std::function<absl::Status()>& attempt);
 
-  rd_kafka_t* get() const { return client_->get(); }
-  absl::Duration deadline() const { return client_->context().options.admin_deadline; }
-  std::string ConnectionTrouble() const { return client_->ConnectionTrouble(); }
+  // For calls that are none of Call's; made anew if the access has changed.
+  std::shared_ptr<Client> client() { return CurrentClient(/*for_group=*/false); }
+  absl::Duration deadline() const { return context_->options.admin_deadline; }
+  std::string ConnectionTrouble() { return client()->ConnectionTrouble(); }
 
  private:
   static constexpr absl::Duration kLimitAge = absl::Minutes(5);
@@ -92,19 +107,18 @@ class AdminClient {
   AdminClient(std::shared_ptr<const ClientContext> context, std::shared_ptr<Client> client)
       : context_(std::move(context)), client_(std::move(client)) {}
   static absl::StatusOr<std::unique_ptr<Client>> NewClient(std::shared_ptr<const ClientContext> context);
-  std::shared_ptr<Client> ClientFor(rd_kafka_admin_op_t op);
+  std::shared_ptr<Client> CurrentClient(bool for_group);
   // If the error says so: the next call about a group is made by a client that asks who coordinates it.
   void NoteMovedCoordinator(const absl::Status& status);
-  absl::StatusOr<Owned<rd_kafka_event_t>> CallOnce(rd_kafka_admin_op_t op, std::string_view what, const Start& start,
-                                                   const Tune& tune, absl::Duration wait);
+  absl::StatusOr<Answer> CallOnce(rd_kafka_admin_op_t op, std::string_view what, const Start& start, const Tune& tune,
+                                  absl::Duration wait);
 
   const std::shared_ptr<const ClientContext> context_;
-  const std::shared_ptr<Client> client_;
   const Clock& clock_ = SystemClock();
   absl::Mutex mutex_;
-  // Instead of client_ for calls about groups, once a coordinator has moved; and the one before, of which an answer may
-  // still be in use.
-  std::shared_ptr<Client> group_client_ ABSL_GUARDED_BY(mutex_), group_client_before_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Client> client_ ABSL_GUARDED_BY(mutex_);
+  // Instead of client_ for calls about groups, once a coordinator has moved.
+  std::shared_ptr<Client> group_client_ ABSL_GUARDED_BY(mutex_);
   absl::Duration group_client_made_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
   absl::flat_hash_map<std::string, Limit> limits_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> written_ ABSL_GUARDED_BY(mutex_);

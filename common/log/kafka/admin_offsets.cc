@@ -58,10 +58,11 @@ GroupInfo GroupOf(const rd_kafka_group_info& from) {
 // The library knows no leader: there is no such partition, or what it remembers of the topic is out of date, or there
 // is none at the moment.
 absl::Status KafkaAdmin::WhyNoLeader(const TopicPartition& of, const std::string& doing) {
-  const Owned<rd_kafka_topic_t> topic(rd_kafka_topic_new(client_->get(), of.topic.c_str(), nullptr));
+  const std::shared_ptr<Client> client = client_->client();
+  const Owned<rd_kafka_topic_t> topic(rd_kafka_topic_new(client->get(), of.topic.c_str(), nullptr));
   if (!topic) return absl::InvalidArgumentError(StrCat(doing, ": not a legal name of a topic"));
   const rd_kafka_metadata_t* raw = nullptr;
-  rd_kafka_resp_err_t error = rd_kafka_metadata(client_->get(), 0, topic.get(), &raw, Millis(client_->deadline()));
+  rd_kafka_resp_err_t error = rd_kafka_metadata(client->get(), 0, topic.get(), &raw, Millis(client_->deadline()));
   const OwnedMetadata metadata(raw);
   if (!error && metadata->topic_cnt == 1) error = metadata->topics[0].err;
   if (error) return ToStatus(error, doing);
@@ -219,10 +220,11 @@ absl::StatusOr<std::vector<GroupInfo>> KafkaAdmin::Groups(const char* only, std:
   std::vector<GroupInfo> groups;
   MS_RETURN_IF_ERROR(client_->UntilSettled([&]() -> absl::Status {
     const rd_kafka_group_list* raw = nullptr;
-    const rd_kafka_resp_err_t error = rd_kafka_list_groups(client_->get(), only, &raw, Millis(client_->deadline()));
+    const std::shared_ptr<Client> client = client_->client();
+    const rd_kafka_resp_err_t error = rd_kafka_list_groups(client->get(), only, &raw, Millis(client_->deadline()));
     const OwnedGroupList list(raw);
     if (error) {
-      const absl::Status status = ToStatus(error, what, StrCat(rd_kafka_err2str(error), client_->ConnectionTrouble()));
+      const absl::Status status = ToStatus(error, what, StrCat(rd_kafka_err2str(error), client->ConnectionTrouble()));
       // Some brokers have not answered: as good as unavailable.
       return error == RD_KAFKA_RESP_ERR__PARTIAL ? absl::UnavailableError(status.message()) : status;
     }

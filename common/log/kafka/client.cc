@@ -42,14 +42,20 @@ absl::Status Apply(const Properties& properties, std::string_view what, rd_kafka
 
 }  // namespace
 
-ClientContext::ClientContext(const KafkaLogOptions& log_options) : options(log_options) {
-  const auto& sasl = options.access.sasl;
-  if (sasl && sasl->mechanism == SaslMechanism::kOauthBearer) tokens = NewTokenSource(options.access);
+ClientContext::ClientContext(const KafkaLogOptions& log_options)
+    : options(log_options),
+      access(options.live_access ? options.live_access : std::make_shared<LiveAccess>(options.access)) {
   if (options.metrics == nullptr) return;
   sockets_closed = options.metrics->GetCounter("millstream_kafka_sockets_closed_total",
                                                "Sockets to brokers that were closed, by either side", {});
   abandoned = options.metrics->GetCounter("millstream_kafka_clients_abandoned_total",
                                           "Clients of librdkafka that did not end in time and were left behind", {});
+  renewed = options.metrics->GetCounter("millstream_kafka_clients_renewed_total",
+                                        "Clients of librdkafka that took the place of one with older secrets", {});
+}
+
+void ClientContext::CountRenewed() const {
+  if (renewed != nullptr) renewed->Add();
 }
 
 absl::StatusOr<std::unique_ptr<Client>> Client::New(std::shared_ptr<const ClientContext> context, ClientSpec spec) {
@@ -57,6 +63,9 @@ absl::StatusOr<std::unique_ptr<Client>> Client::New(std::shared_ptr<const Client
   state->what = spec.what;
   state->clock = &SystemClock();
   state->context = context;
+  state->access = context->access->Now();
+  const ClusterAccess& access = state->access->access;
+  const bool with_tokens = state->access->tokens != nullptr;
   state->sink = spec.sink;
 
   Owned<rd_kafka_conf_t> conf(rd_kafka_conf_new());
@@ -64,14 +73,14 @@ absl::StatusOr<std::unique_ptr<Client>> Client::New(std::shared_ptr<const Client
   rd_kafka_conf_set_log_cb(conf.get(), &Client::OnLog);
   rd_kafka_conf_set_closesocket_cb(conf.get(), &Client::OnCloseSocket);
   if (spec.sink != nullptr) rd_kafka_conf_set_dr_msg_cb(conf.get(), &Client::OnDelivery);
-  if (context->tokens != nullptr) {
+  if (with_tokens) {
     rd_kafka_conf_set_oauthbearer_token_refresh_cb(conf.get(), &Client::OnTokenRefresh);
     rd_kafka_conf_enable_sasl_queue(conf.get(), 1);
   }
   MS_RETURN_IF_ERROR(Apply(CommonDefaults(), spec.what, conf.get()));
   MS_RETURN_IF_ERROR(Apply(spec.defaults, spec.what, conf.get()));
-  MS_RETURN_IF_ERROR(Apply(UserProperties(context->options.access), spec.what, conf.get()));
-  MS_RETURN_IF_ERROR(Apply(AccessProperties(context->options), spec.what, conf.get()));
+  MS_RETURN_IF_ERROR(Apply(UserProperties(access), spec.what, conf.get()));
+  MS_RETURN_IF_ERROR(Apply(AccessProperties(access, context->options.client_id), spec.what, conf.get()));
   MS_RETURN_IF_ERROR(Apply(spec.fixed, spec.what, conf.get()));
 
   char error[512];
@@ -79,7 +88,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::New(std::shared_ptr<const Client
   if (handle == nullptr) return absl::InvalidArgumentError(StrCat("Kafka ", spec.what, ": ", error));
   conf.release();  // owned by the handle now
   std::unique_ptr<Client> client(new Client(context, std::move(state), handle));
-  if (context->tokens != nullptr) {
+  if (with_tokens) {
     const Owned<rd_kafka_error_t> failed(rd_kafka_sasl_background_callbacks_enable(handle));
     if (failed) return absl::InternalError(StrCat("Kafka ", spec.what, ": ", rd_kafka_error_string(failed.get())));
   }
@@ -149,7 +158,7 @@ int Client::OnCloseSocket(int socket, void* opaque) {
 
 void Client::OnTokenRefresh(rd_kafka_t* client, const char*, void* opaque) {
   State& state = *static_cast<State*>(opaque);
-  const absl::StatusOr<Token> token = state.context->tokens->Get();
+  const absl::StatusOr<Token> token = state.access->tokens->Get();
   if (!token.ok()) {
     NoteTrouble(state, std::string(token.status().message()));
     LogLine(state, /*level=*/4, "OAUTHBEARER", token.status().ToString().c_str());

@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/metrics.h"
-#include "common/log/kafka/oauth.h"
+#include "common/log/kafka/live_access.h"
 #include "common/log/kafka/open.h"
 #include "common/log/kafka/rd.h"
 
@@ -28,10 +28,14 @@ using Properties = std::vector<std::pair<std::string, std::string>>;
 struct ClientContext {
   explicit ClientContext(const KafkaLogOptions& log_options);
 
+  // A client took the place of one whose access is not in force any more.
+  void CountRenewed() const;
+
   const KafkaLogOptions options;
-  std::unique_ptr<TokenSource> tokens;  // OAUTHBEARER only
-  Counter* sockets_closed = nullptr;    // null without a registry
+  const std::shared_ptr<LiveAccess> access;  // in place of options.access
+  Counter* sockets_closed = nullptr;         // null without a registry
   Counter* abandoned = nullptr;
+  Counter* renewed = nullptr;
 };
 
 // Hears of the fate of a client's messages, inside rd_kafka_poll and rd_kafka_flush of the thread that calls these.
@@ -66,6 +70,8 @@ class Client {
 
   rd_kafka_t* get() const { return handle_; }
   const ClientContext& context() const { return *context_; }
+  // Whether its access is not the one in force any more: its owner makes another one when nothing is under way.
+  bool outdated() const { return state_->access->version != context_->access->version(); }
   // How many sockets to brokers have been closed, by either side.
   uint64_t sockets_closed() const { return state_->sockets_closed.load(); }
   // "; last error of a connection 2 s ago: <reason>", if there was one in the last minute; else empty.
@@ -77,6 +83,7 @@ class Client {
     std::string what;
     const Clock* clock = nullptr;
     std::shared_ptr<const ClientContext> context;
+    std::shared_ptr<const AccessInForce> access;  // when the client was made
     std::atomic<DeliverySink*> sink{nullptr};
     std::atomic<uint64_t> sockets_closed{0};
 

@@ -44,8 +44,8 @@ class OpenLog : public KafkaLog {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<KafkaLog>> OpenKafkaLog(const KafkaLogOptions& options) {
-  MS_RETURN_IF_ERROR(CheckConfig(options.access));
   auto context = std::make_shared<const ClientContext>(options);
+  MS_RETURN_IF_ERROR(CheckConfig(context->access->Now()->access));
   MS_ASSIGN_OR_RETURN(std::unique_ptr<AdminClient> client, AdminClient::New(context));
   return std::make_unique<OpenLog>(std::move(context), std::move(client));
 }

@@ -11,12 +11,15 @@
 #include "absl/types/span.h"
 #include "common/base/metrics.h"
 #include "common/log/kafka/cluster_access.h"
+#include "common/log/kafka/live_access.h"
 #include "common/log/log.h"
 
 namespace millstream::kafka {
 
 struct KafkaLogOptions {
   ClusterAccess access;
+  // In place of `access` where that changes while the log is open, because secrets are rotated. Servers and `config` stay.
+  std::shared_ptr<LiveAccess> live_access;
   // How the brokers' request logs and quotas call this client.
   std::string client_id = "millstream";
   // Where the log counts what it does; may be null. Outlives the log.
@@ -47,6 +50,10 @@ class KafkaLog : public log::Log {
 //
 // Errors: INVALID_ARGUMENT names the property of access.config that is protected (common/base/protected_config.h),
 // unknown, or has an illegal value, or the certificate or key that cannot be read.
+//
+// A changed access (KafkaLogOptions::live_access): readers go on at their positions with another client at their next
+// Poll, transactional writers at their next Begin, plain writers at their next call with nothing under way, calls of
+// Admin at the next one. What is under way ends as it began.
 //
 // Threads: a client of librdkafka has one thread for itself and one per broker; the log has one client, and each reader
 // and writer has one of its own. Destroying any of them waits a few seconds at most: a client that does not end by then

@@ -79,7 +79,8 @@ absl::Status Producer::Open(std::shared_ptr<const ClientContext> context, Client
   spec.type = RD_KAFKA_PRODUCER;
   spec.sink = this;
   batch_bytes_ = kDefaultBatchBytes;
-  if (const auto set = context->options.access.config.find("batch.size"); set != context->options.access.config.end()) {
+  const std::shared_ptr<const AccessInForce> access = context->access->Now();
+  if (const auto set = access->access.config.find("batch.size"); set != access->access.config.end()) {
     batch_bytes_ = std::atoll(set->second.c_str());
   }
   MS_ASSIGN_OR_RETURN(client_, Client::New(std::move(context), std::move(spec)));

@@ -56,10 +56,9 @@ Properties CommonDefaults() {
 
 Properties UserProperties(const ClusterAccess& access) { return {access.config.begin(), access.config.end()}; }
 
-Properties AccessProperties(const KafkaLogOptions& options) {
-  const ClusterAccess& access = options.access;
+Properties AccessProperties(const ClusterAccess& access, const std::string& client_id) {
   Properties out = {{"bootstrap.servers", access.bootstrap_servers},
-                    {"client.id", options.client_id},
+                    {"client.id", client_id},
                     // One answer with a large record may be larger than what is asked for (KIP-74).
                     {"receive.message.max.bytes", "1100000000"},
                     {"allow.auto.create.topics", "false"}};

@@ -22,7 +22,7 @@ inline constexpr int64_t kDefaultBatchBytes = 1'000'000;
 Properties CommonDefaults();
 Properties UserProperties(const ClusterAccess& access);
 // Servers, client id, TLS and SASL. librdkafka never reads a file for these.
-Properties AccessProperties(const KafkaLogOptions& options);
+Properties AccessProperties(const ClusterAccess& access, const std::string& client_id);
 
 // The client that asks about topics and groups; see AdminClient::New for why it is a consumer.
 Properties AdminProperties();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/log_line.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "common/log/kafka/errors.h"
@@ -27,6 +28,8 @@ constexpr absl::Duration kSeekWait = absl::Seconds(2);
 // turn of a partition that is added while others are idle, because one fetch at a time is on its way to a broker. Ten
 // requests a second are what an idle process costs a broker.
 constexpr char kIdleAnswerMs[] = "100";
+// Between attempts to make a client with the access that is in force.
+constexpr absl::Duration kRenewPause = absl::Seconds(10);
 // Bookkeeping of a record beside its bytes.
 constexpr int64_t kRecordBytes = 64;
 
@@ -62,21 +65,33 @@ Record ToRecord(const rd_kafka_message_t& message, int64_t* bytes) {
 
 KafkaReader::KafkaReader(std::shared_ptr<const ClientContext> context, AdminClient* admin,
                          const log::ReaderOptions& options)
-    : admin_(admin), options_(options), stash_bytes_(std::max<int64_t>(options.max_buffered_bytes / 16, 64 << 10)) {
-  ClientSpec spec;
-  spec.type = RD_KAFKA_CONSUMER;
-  spec.what = "reader";
-  spec.defaults = {{"check.crcs", "true"}, {"fetch.wait.max.ms", kIdleAnswerMs}, {"fetch.queue.backoff.ms", "5"}};
-  spec.fixed = ReaderProperties(options.isolation == log::Isolation::kReadCommitted, options.max_buffered_bytes);
-  auto client = Client::New(std::move(context), std::move(spec));
+    : context_(std::move(context)),
+      admin_(admin),
+      options_(options),
+      stash_bytes_(std::max<int64_t>(options.max_buffered_bytes / 16, 64 << 10)) {
+  auto client = NewClient();
   if (!client.ok()) {
     broken_ = client.status();
     return;
   }
-  client_ = *std::move(client);
-  rd_kafka_poll_set_consumer(client_->get());
-  queue_.reset(rd_kafka_queue_get_consumer(client_->get()));
-  watch_ = std::make_unique<TopicWatch>(client_->get(), admin_);
+  watch_ = std::make_unique<TopicWatch>((*client)->get(), admin_);
+  Use(*std::move(client));
+}
+
+absl::StatusOr<std::unique_ptr<Client>> KafkaReader::NewClient() const {
+  ClientSpec spec;
+  spec.type = RD_KAFKA_CONSUMER;
+  spec.what = "reader";
+  spec.defaults = {{"check.crcs", "true"}, {"fetch.wait.max.ms", kIdleAnswerMs}, {"fetch.queue.backoff.ms", "5"}};
+  spec.fixed = ReaderProperties(options_.isolation == log::Isolation::kReadCommitted, options_.max_buffered_bytes);
+  return Client::New(context_, std::move(spec));
+}
+
+void KafkaReader::Use(std::unique_ptr<Client> client) {
+  rd_kafka_poll_set_consumer(client->get());
+  absl::MutexLock lock(&queue_mutex_);
+  queue_.reset(rd_kafka_queue_get_consumer(client->get()));
+  client_.swap(client);
 }
 
 // ---------------------------------------------------------------- the caller's orders
@@ -153,6 +168,7 @@ void KafkaReader::Resume(const TopicPartition& from) {
 
 void KafkaReader::Wake() {
   woken_ = true;
+  absl::MutexLock lock(&queue_mutex_);
   if (queue_) rd_kafka_queue_yield(queue_.get());
 }
 
@@ -182,6 +198,30 @@ void KafkaReader::Hold(Source& source, bool hold) {
   source.held = hold;
 }
 
+// What the one before had fetched and not given away is fetched again: positions are ours, not the library's.
+void KafkaReader::RenewIfOutdated(Gathering* to) {
+  if (!client_->outdated() || clock_.Monotonic() < renew_after_) return;
+  auto client = NewClient();
+  if (!client.ok()) {
+    renew_after_ = clock_.Monotonic() + kRenewPause;
+    LogWarning("a reader goes on with the secrets before", {{"error", std::string(client.status().message())}});
+    return;
+  }
+  watch_->Use((*client)->get());
+  Use(*std::move(client));
+  context_->CountRenewed();
+  last_source_ = nullptr;
+  for (auto& [from, source] : sources_) {
+    if (source->failed) continue;
+    source->asked_again = false;
+    if (absl::Status assigned = Assign(from, source->position); !assigned.ok()) {
+      Failed(*source, std::move(assigned), to);
+    } else if (source->held) {
+      Hold(*source, true);
+    }
+  }
+}
+
 // ---------------------------------------------------------------- polling
 
 absl::StatusOr<std::vector<ReaderEvent>> KafkaReader::Poll(absl::Duration wait) {
@@ -189,6 +229,7 @@ absl::StatusOr<std::vector<ReaderEvent>> KafkaReader::Poll(absl::Duration wait) 
   const absl::Duration deadline = clock_.Monotonic() + wait;
   Gathering gathered;
   while (true) {
+    RenewIfOutdated(&gathered);
     GiveStashes(&gathered);
     CheckTopics(&gathered);
     absl::Duration pause = std::min(deadline - clock_.Monotonic(), watch_->asking() ? kWaitWhileAsking : kLongestWait);

@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/log/kafka/admin_client.h"
@@ -76,11 +78,17 @@ class KafkaReader : public log::Reader {
   void CheckTopics(Gathering* to);
   Source* SourceOf(const rd_kafka_message_t& message);
 
+  absl::StatusOr<std::unique_ptr<Client>> NewClient() const;
+  void Use(std::unique_ptr<Client> client);
+  // If the access has changed: goes on with another client where this one is.
+  void RenewIfOutdated(Gathering* to);
+
   // The library's side. Each of them makes what it still holds of the partition void at once.
   absl::Status Assign(const TopicPartition& from, Offset at);
   void Unassign(const TopicPartition& from);
   void Hold(Source& source, bool hold);
 
+  const std::shared_ptr<const ClientContext> context_;
   AdminClient* const admin_;
   const log::ReaderOptions options_;
   const int64_t stash_bytes_;  // of one partition
@@ -88,7 +96,9 @@ class KafkaReader : public log::Reader {
 
   absl::Status broken_;  // the client could not be made
   std::unique_ptr<Client> client_;
-  Owned<rd_kafka_queue_t> queue_;  // the consumer's; for Wake
+  absl::Duration renew_after_ = -absl::InfiniteDuration();  // an attempt that failed
+  absl::Mutex queue_mutex_;
+  Owned<rd_kafka_queue_t> queue_ ABSL_GUARDED_BY(queue_mutex_);  // the consumer's; for Wake
   std::unique_ptr<TopicWatch> watch_;
 
   absl::flat_hash_map<TopicPartition, std::unique_ptr<Source>> sources_;

@@ -30,6 +30,12 @@ void TopicWatch::Forget(const std::string& topic) {
   if (known != topics_.end() && --known->second.users == 0) topics_.erase(known);
 }
 
+void TopicWatch::Use(rd_kafka_t* client) {
+  client_ = client;
+  answers_.reset(rd_kafka_queue_new(client));
+  asking_ = false;
+}
+
 void TopicWatch::Suspect() { next_ = std::min(next_, clock_.Monotonic() + kSoon); }
 
 void TopicWatch::Ask() {

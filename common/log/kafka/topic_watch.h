@@ -24,6 +24,9 @@ class TopicWatch {
   TopicWatch(rd_kafka_t* client, AdminClient* admin)
       : client_(client), admin_(admin), answers_(rd_kafka_queue_new(client)) {}
 
+  // The reader's client from now on; an answer to the one before is not waited for.
+  void Use(rd_kafka_t* client);
+
   // One more user of the topic; asks the cluster about it unless it is known. NOT_FOUND if it has no such partition.
   absl::Status Learn(const TopicPartition& of);
   void Forget(const std::string& topic);
@@ -51,10 +54,10 @@ class TopicWatch {
 
   void Ask();
 
-  rd_kafka_t* const client_;
+  rd_kafka_t* client_;
   AdminClient* const admin_;
   const Clock& clock_ = SystemClock();
-  const Owned<rd_kafka_queue_t> answers_;
+  Owned<rd_kafka_queue_t> answers_;
   std::map<std::string, Watched> topics_;
   bool asking_ = false;
   absl::Duration next_ = clock_.Monotonic() + kInterval;

@@ -84,7 +84,7 @@ absl::Status KafkaTransactionalWriter::Init() {
     spec.defaults = ProducerDefaults();
     spec.fixed = ProducerProperties();
     for (auto& property :
-         TransactionProperties(context_->options.access, options_.transactional_id, options_.transaction_timeout)) {
+         TransactionProperties(context_->access->Now()->access, options_.transactional_id, options_.transaction_timeout)) {
       spec.fixed.push_back(std::move(property));
     }
     if (absl::Status opened = producer_->Open(context_, std::move(spec)); !opened.ok()) {
@@ -128,7 +128,10 @@ absl::Status KafkaTransactionalWriter::Renew() {
 
 absl::Status KafkaTransactionalWriter::Begin() {
   MS_RETURN_IF_ERROR(Expect(State::kIdle, TransactionCall::kBegin));
-  if (renew_) MS_RETURN_IF_ERROR(Renew());
+  // Between transactions nothing is under way that an older access would have to end.
+  const bool outdated = producer_->client().outdated();
+  if (renew_ || outdated) MS_RETURN_IF_ERROR(Renew());
+  if (outdated) context_->CountRenewed();
   producer_->Forget();
   sockets_at_begin_ = producer_->client().sockets_closed();
   const Owned<rd_kafka_error_t> error(rd_kafka_begin_transaction(producer_->get()));
@@ -230,7 +233,12 @@ absl::Status KafkaTransactionalWriter::End(TransactionCall call) {
 
 absl::Status KafkaPlainWriter::Open() {
   MS_RETURN_IF_ERROR(broken_);
-  if (producer_->is_open()) return absl::OkStatus();
+  if (producer_->is_open()) {
+    if (under_way_ || !producer_->client().outdated()) return absl::OkStatus();
+    RememberAcknowledged();
+    producer_ = std::make_unique<Producer>(admin_);
+    context_->CountRenewed();
+  }
   ClientSpec spec;
   spec.what = "plain writer";
   spec.defaults = ProducerDefaults();
@@ -249,6 +257,7 @@ absl::Status KafkaPlainWriter::Fail(TransactionCall call, const TransactionError
 
 absl::Status KafkaPlainWriter::Append(std::vector<log::OutgoingRecord> records) {
   MS_RETURN_IF_ERROR(Open());
+  under_way_ = true;
   const auto error = producer_->Append(records, Deadline(), nullptr);
   return error ? Fail(TransactionCall::kAppend, *error) : absl::OkStatus();
 }
@@ -256,7 +265,14 @@ absl::Status KafkaPlainWriter::Append(std::vector<log::OutgoingRecord> records) 
 absl::StatusOr<log::AcknowledgedOffsets> KafkaPlainWriter::Flush() {
   MS_RETURN_IF_ERROR(Open());
   if (const auto error = producer_->Flush(Deadline(), nullptr)) return Fail(TransactionCall::kFlush, *error);
-  return producer_->Acknowledged();
+  under_way_ = false;
+  if (acknowledged_before_.empty()) return producer_->Acknowledged();
+  RememberAcknowledged();
+  return acknowledged_before_;
+}
+
+void KafkaPlainWriter::RememberAcknowledged() {
+  for (const auto& [to, offset] : producer_->Acknowledged()) acknowledged_before_[to] = offset;
 }
 
 }  // namespace millstream::kafka

@@ -63,7 +63,7 @@ class KafkaTransactionalWriter : public log::TransactionalWriter {
 class KafkaPlainWriter : public log::PlainWriter {
  public:
   KafkaPlainWriter(std::shared_ptr<const ClientContext> context, AdminClient* admin)
-      : context_(std::move(context)), producer_(std::make_unique<Producer>(admin)) {}
+      : context_(std::move(context)), admin_(admin), producer_(std::make_unique<Producer>(admin)) {}
 
   // Errors carry a Recovery as a TransactionalWriter's do: after kRecreate it writes nothing any more, because a record
   // whose fate is unknown would come before those behind it.
@@ -71,13 +71,18 @@ class KafkaPlainWriter : public log::PlainWriter {
   absl::StatusOr<log::AcknowledgedOffsets> Flush() override;
 
  private:
+  // Makes the producer, or another one if the access has changed and nothing is under way.
   absl::Status Open();
+  void RememberAcknowledged();
   absl::Status Fail(TransactionCall call, const TransactionError& error);
   absl::Duration Deadline() const { return SystemClock().Monotonic() + context_->options.admin_deadline; }
 
   const std::shared_ptr<const ClientContext> context_;
+  AdminClient* const admin_;
   absl::Status broken_;
-  const std::unique_ptr<Producer> producer_;
+  bool under_way_ = false;                        // appended since the last Flush that went well
+  log::AcknowledgedOffsets acknowledged_before_;  // by producers before this one; empty: there were none
+  std::unique_ptr<Producer> producer_;
 };
 
 }  // namespace millstream::kafka

@@ -1,6 +1,7 @@
 #ifndef MILLSTREAM_SIDECAR_GROUP_NET_CLUSTER_CLIENT_H_
 #define MILLSTREAM_SIDECAR_GROUP_NET_CLUSTER_CLIENT_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,22 +12,20 @@
 #include "absl/time/time.h"
 #include "common/base/status.h"
 #include "common/log/kafka/cluster_access.h"
-#include "common/log/kafka/oauth.h"
+#include "common/log/kafka/live_access.h"
 #include "sidecar/group/net/address.h"
 #include "sidecar/group/net/broker_connection.h"
 #include "sidecar/group/net/io_limit.h"
 
 namespace millstream::group {
 
-// What OAUTHBEARER needs; null for every other way in.
-std::unique_ptr<kafka::TokenSource> NewTokensFor(const kafka::ClusterAccess& access);
-
 // Calls to the brokers of a cluster, over connections that are kept. One thread at a time. Errors as
 // BrokerConnection's, with the broker's address in front; INVALID_ARGUMENT: the bootstrap servers cannot be read.
+// Connections of an access that is not in force any more are closed before the next call; a call under way ends on its
+// own. Brokers know members of a group by their id, so that nothing of a membership depends on a connection.
 class ClusterClient {
  public:
-  // `tokens` outlives it; null unless the access is by OAUTHBEARER.
-  ClusterClient(kafka::ClusterAccess access, kafka::TokenSource* tokens, std::string client_id);
+  ClusterClient(std::shared_ptr<const kafka::LiveAccess> access, std::string client_id);
 
   // To the broker at `to`, or to any: bootstrap servers in turn, beginning with the one that answered last.
   template <typename Request>
@@ -60,11 +59,11 @@ class ClusterClient {
 
   absl::StatusOr<BrokerConnection*> ConnectionTo(const BrokerAddress& to, const IoLimit& limit);
 
-  const kafka::ClusterAccess access_;
-  kafka::TokenSource* const tokens_;
+  const std::shared_ptr<const kafka::LiveAccess> access_;
   const std::string client_id_;
   const absl::StatusOr<std::vector<BrokerAddress>> bootstrap_;
   size_t next_ = 0;
+  uint64_t version_ = 0;  // of the access that connections_ were made with
   std::map<BrokerAddress, std::unique_ptr<BrokerConnection>> connections_;
 };
 

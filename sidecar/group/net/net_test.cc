@@ -93,7 +93,7 @@ class ClusterClientTest : public ::testing::Test {
   ClusterClient Client(const std::string& bootstrap = "127.0.0.1:1") {
     kafka::ClusterAccess access;
     access.bootstrap_servers = bootstrap;
-    return {access, nullptr, "test"};
+    return {std::make_shared<kafka::LiveAccess>(access), "test"};
   }
   absl::Status Call(ClusterClient* client, const std::optional<BrokerAddress>& to,
                     absl::Duration timeout = absl::Seconds(20)) {
@@ -120,6 +120,18 @@ TEST_F(ClusterClientTest, AConnectionThatTheBrokerClosedIsReplaced) {
   EXPECT_EQ(Call(&client, broker.address()), absl::OkStatus());
   ASSERT_TRUE(WaitFor(closed.fd(), POLLIN, IoLimit::In(absl::Seconds(20), nullptr)).ok());
   EXPECT_EQ(Call(&client, broker.address()), absl::OkStatus());
+  EXPECT_EQ(broker.accepted(), 2);
+}
+
+TEST_F(ClusterClientTest, AChangedAccessIsUsedByTheNextCall) {
+  LoopbackServer broker(Broker(Heartbeats));
+  const auto access = std::make_shared<kafka::LiveAccess>(kafka::ClusterAccess{.bootstrap_servers = "127.0.0.1:1"});
+  ClusterClient client(access, "test");
+  EXPECT_EQ(Call(&client, broker.address()), absl::OkStatus());
+  kafka::ClusterAccess other = access->Now()->access;
+  other.config["client.rack"] = "b";
+  access->Change(other);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(Call(&client, broker.address()), absl::OkStatus());
   EXPECT_EQ(broker.accepted(), 2);
 }
 
