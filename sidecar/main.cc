@@ -203,10 +203,16 @@ int Run(const Options& options) {
 
   host::LocalStackOptions stack_options = StackOptionsOf(options);
   if (options.data.empty()) {
+    const host::AccessSources sources{options.kafka, options.secrets};
     const absl::StatusOr<kafka::ClusterAccess> cluster =
-        host::ResolveClusterAccess(manifest->processor.kafka, {options.kafka, options.secrets});
+        host::ResolveClusterAccess(manifest->processor.kafka, sources);
     if (!cluster.ok()) return Fail(cluster.status());
     stack_options.clusters = {*cluster};
+    if (!options.secrets.empty()) {
+      stack_options.read_cluster = [sources](const spec::KafkaSpec& kafka) {
+        return host::ResolveClusterAccess(kafka, sources);
+      };
+    }
   }
   stack_options.manifests = {*manifest};
   host::OrdersFile orders(options.orders);

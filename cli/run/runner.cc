@@ -119,6 +119,11 @@ absl::Status Runner::StartStack(std::vector<spec::Manifest> manifests) {
       MS_ASSIGN_OR_RETURN(options.clusters.emplace_back(),
                           host::ResolveClusterAccess(manifest.processor.kafka, sources));
     }
+    if (!sources.secrets_folder.empty()) {
+      options.read_cluster = [sources](const spec::KafkaSpec& kafka) {
+        return host::ResolveClusterAccess(kafka, sources);
+      };
+    }
   }
   options.manifests = std::move(manifests);
   options.partitions = options_.partitions;

@@ -29,6 +29,8 @@ struct Condition {
   //   LookupsLoading       a lookup is being read; tasks start behind it
   //   TableNotRead         a join or lookup cannot be followed
   //   OrdersUnreadable     the file of --orders says something that cannot be followed; the orders before stay
+  //   SecretUnreadable     rotated secrets cannot be read or used; those before stay (secret_watch.h)
+  //   SecretRefused        brokers do not take rotated secrets; those before stay
   //   PartitionerMismatch  keys of an input are not where the declared partitioner puts them
   std::string reason;
   std::string message;  // with the way out

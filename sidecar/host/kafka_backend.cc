@@ -1,9 +1,11 @@
+#include <optional>
 #include <utility>
 
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "common/log/kafka/open.h"
 #include "sidecar/group/kafka_membership.h"
+#include "sidecar/group/net/cluster_client.h"
 #include "sidecar/group/plan/group_protocol.h"
 #include "sidecar/group/transaction_ender.h"
 #include "sidecar/host/backend.h"
@@ -29,7 +31,7 @@ TaskOwners::Member MemberFrom(const kafka::KafkaLog::Member& member, const std::
 
 class KafkaBackend : public Backend {
  public:
-  KafkaBackend(kafka::ClusterAccess access, std::string client_id, std::unique_ptr<kafka::KafkaLog> log)
+  KafkaBackend(std::shared_ptr<kafka::LiveAccess> access, std::string client_id, std::unique_ptr<kafka::KafkaLog> log)
       : access_(std::move(access)), client_id_(std::move(client_id)), log_(std::move(log)) {}
 
   log::Log* log() override { return log_.get(); }
@@ -37,7 +39,7 @@ class KafkaBackend : public Backend {
   MembershipFactory Membership(const spec::StreamProcessorSpec& spec, const MemberIdentity& member,
                                MetricsRegistry* metrics) override {
     group::KafkaMembershipOptions options;
-    options.access = access_;
+    options.live_access = access_;
     options.group = spec.group;
     options.client_id = client_id_;
     options.instance_id = member.instance_id;
@@ -66,7 +68,7 @@ class KafkaBackend : public Backend {
                            const std::vector<TopicPartition>& inputs) { return log->GroupOffsetsNow(group, inputs); },
         .end =
             [access = access_, timeout = spec.transaction.timeout](const std::vector<std::string>& ids) {
-              return group::EndTransactions(access, ids, timeout, kEndingPatience);
+              return group::EndTransactions(access->Now()->access, ids, timeout, kEndingPatience);
             }};
   }
   TaskOwners::MembersFn MembersOf(const spec::StreamProcessorSpec& spec) override {
@@ -82,21 +84,33 @@ class KafkaBackend : public Backend {
   }
 
  private:
-  const kafka::ClusterAccess access_;
+  const std::shared_ptr<kafka::LiveAccess> access_;
   const std::string client_id_;
   const std::unique_ptr<kafka::KafkaLog> log_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Backend>> OpenKafkaBackend(const kafka::ClusterAccess& access,
+absl::StatusOr<std::unique_ptr<Backend>> OpenKafkaBackend(std::shared_ptr<kafka::LiveAccess> access,
                                                           const std::string& client_id, MetricsRegistry* metrics) {
   kafka::KafkaLogOptions options;
-  options.access = access;
+  options.live_access = access;
   options.client_id = client_id;
   options.metrics = metrics;
   MS_ASSIGN_OR_RETURN(std::unique_ptr<kafka::KafkaLog> log, kafka::OpenKafkaLog(options));
-  return std::make_unique<KafkaBackend>(access, client_id, std::move(log));
+  return std::make_unique<KafkaBackend>(std::move(access), client_id, std::move(log));
+}
+
+absl::Status TryKafkaAccess(const kafka::ClusterAccess& access, const std::string& client_id, absl::Duration patience) {
+  kafka::KafkaLogOptions options;
+  options.access = access;
+  options.client_id = client_id;
+  MS_RETURN_IF_ERROR(kafka::OpenKafkaLog(options).status());
+  // Of the two the group client says why it is not let in, librdkafka only that nobody answers.
+  group::ClusterClient client(std::make_shared<kafka::LiveAccess>(access), client_id);
+  return client
+      .Call(std::nullopt, group::wire::ApiVersionsRequest{}, group::IoLimit::In(patience, /*cancel=*/nullptr))
+      .status();
 }
 
 }  // namespace millstream::host

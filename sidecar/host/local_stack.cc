@@ -19,6 +19,9 @@ constexpr absl::Duration kFolderPatience = absl::Seconds(5);
 // Between attempts to begin on a Kafka.
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(200), kLongestRetry = absl::Seconds(3);
 
+// For a broker to take rotated secrets, or not. The end of the process may wait for it.
+constexpr absl::Duration kAccessPatience = absl::Seconds(5);
+
 // Without anybody changing the manifest.
 bool MayPass(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsPermissionDenied(status);
@@ -58,6 +61,7 @@ LocalStack::~LocalStack() {
     if (processor.http != nullptr) processor.http->Stop(absl::Seconds(1));
     processor.http.reset();
     processor.sidecar.reset();
+    processor.secrets.reset();
   }
   environment_.reset();
   backends_.clear();
@@ -102,12 +106,23 @@ absl::Status LocalStack::OpenBackends(LocalStackOptions* options) {
     processor.queries = std::make_unique<EarlyQueries>(&processor.manifest.processor, MemberName(*options));
     if (on_kafka) {
       const std::string client_id = StrCat(processor.manifest.processor.group, "-", MemberName(*options));
-      MS_ASSIGN_OR_RETURN(backends_.emplace_back(),
-                          OpenKafkaBackend(options->clusters[i], client_id, processor.metrics.get()));
+      const auto access = std::make_shared<kafka::LiveAccess>(options->clusters[i]);
+      MS_ASSIGN_OR_RETURN(backends_.emplace_back(), OpenKafkaBackend(access, client_id, processor.metrics.get()));
+      if (options->read_cluster) WatchSecrets(*options, access, client_id, &processor);
     }
     processor.backend = backends_.back().get();
   }
   return absl::OkStatus();
+}
+
+void LocalStack::WatchSecrets(const LocalStackOptions& options, std::shared_ptr<kafka::LiveAccess> access,
+                              const std::string& client_id, Processor* processor) {
+  processor->secrets = std::make_unique<SecretWatch>(
+      options.secret_watch, std::move(access),
+      [read = options.read_cluster, kafka = processor->manifest.processor.kafka] { return read(kafka); },
+      [client_id](const kafka::ClusterAccess& found) { return TryKafkaAccess(found, client_id, kAccessPatience); },
+      &SystemClock(), processor->metrics.get());
+  processor->secrets->Start();
 }
 
 const std::string& LocalStack::MemberName(const LocalStackOptions& options) const {
@@ -173,6 +188,8 @@ absl::Status LocalStack::StartSidecar(const LocalStackOptions& options, Processo
   if (options.orders) sidecar.orders = options.orders();
   sidecar.foreign_transactions = processor->backend->TransactionsOf(spec);
   sidecar.members = processor->backend->MembersOf(spec);
+  if (processor->secrets != nullptr)
+    sidecar.secrets = [watch = processor->secrets.get()] { return watch->Conditions(); };
   const MemberIdentity member{.partitions = processor->tasks,
                               .instance_id = sidecar.instance_id,
                               .transactional_ids = TransactionalIdsOf(spec, sidecar.instance_id),

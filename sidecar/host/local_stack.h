@@ -16,6 +16,7 @@
 #include "sidecar/host/backend.h"
 #include "sidecar/host/data_folder.h"
 #include "sidecar/host/early_queries.h"
+#include "sidecar/host/secret_watch.h"
 #include "sidecar/host/sidecar.h"
 #include "sidecar/server/http_endpoints.h"
 
@@ -28,6 +29,10 @@ struct LocalStackOptions {
   std::vector<std::string> socket_paths;  // where workers connect, per manifest
   // How each processor reaches its Kafka, per manifest; empty: all are on the embedded log of the folder.
   std::vector<kafka::ClusterAccess> clusters;
+  // The same again, with secrets as they are at that time, from a thread of each processor: rotated secrets are followed.
+  // Empty: they are those of `clusters` for ever.
+  std::function<absl::StatusOr<kafka::ClusterAccess>(const spec::KafkaSpec& kafka)> read_cluster;
+  SecretWatchOptions secret_watch;
   std::string member_name;          // who this process is in its groups; empty: the folder's random id
   std::string owner = "localhost";  // who answers queries
   std::string cluster = "local";    // in the owner stamps of its groups
@@ -57,6 +62,7 @@ class LocalStack {
     int tasks = 0;
     std::vector<int> output_partitions;
     std::unique_ptr<MetricsRegistry> metrics;
+    std::unique_ptr<SecretWatch> secrets;  // nullptr: they are not followed
     std::unique_ptr<Sidecar> sidecar;
     std::unique_ptr<EarlyQueries> queries;        // what HTTP asks
     std::unique_ptr<server::HttpEndpoints> http;  // nullptr: off
@@ -86,6 +92,8 @@ class LocalStack {
   LocalStack() = default;
   absl::Status OpenFolder(const LocalStackOptions& options);
   absl::Status OpenBackends(LocalStackOptions* options);
+  static void WatchSecrets(const LocalStackOptions& options, std::shared_ptr<kafka::LiveAccess> access,
+                           const std::string& client_id, Processor* processor);
   const std::string& MemberName(const LocalStackOptions& options) const;
   absl::Status PrepareWithPatience(const LocalStackOptions& options);
   absl::Status PrepareProcessors(const LocalStackOptions& options);

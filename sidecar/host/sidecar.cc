@@ -514,6 +514,9 @@ std::vector<Condition> SidecarImpl::Conditions(const engine::EngineStatus& statu
   std::vector<Condition> conditions = ConditionsOf(sources);
   for (const server::LostWorker& lost : workers_.Hanging())
     conditions.push_back({"WorkerHangs", HangingMessage(lost, clock_->Monotonic())});
+  if (options_.secrets) {
+    for (Condition& condition : options_.secrets()) conditions.push_back(std::move(condition));
+  }
   for (Condition& condition : keys_.Conditions()) conditions.push_back(std::move(condition));
   if (tables_ != nullptr) {
     for (Condition& condition : tables_->Conditions()) conditions.push_back(std::move(condition));

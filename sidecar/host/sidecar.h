@@ -1,6 +1,7 @@
 #ifndef MILLSTREAM_SIDECAR_HOST_SIDECAR_H_
 #define MILLSTREAM_SIDECAR_HOST_SIDECAR_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +44,8 @@ struct SidecarOptions {
   std::optional<Orders> orders;
   ForeignTransactions foreign_transactions;
   TaskOwners::MembersFn members;  // of the group; empty: this process is all of it
+  // What is wrong with rotated secrets, told among the conditions; thread-safe. Empty: they are not followed.
+  std::function<std::vector<Condition>()> secrets;
   absl::Duration topic_watch_interval = absl::Seconds(10);
   absl::Duration writer_call_deadline = absl::Seconds(30);
   absl::Duration writer_abandon_after = absl::Seconds(40);

@@ -151,7 +151,8 @@ Verdict RunTopicsJob(const TopicsJobOptions& options) {
       host::ResolveClusterAccess(processor.kafka, {options.bootstrap_servers, options.secrets_folder});
   if (!access.ok()) return Failure("SecretUnreadable", access.status(), true);
   const std::unique_ptr<MetricsRegistry> metrics = NewMetricsRegistry();
-  const auto backend = host::OpenKafkaBackend(*access, StrCat(processor.group, "-topics"), metrics.get());
+  const auto backend = host::OpenKafkaBackend(std::make_shared<kafka::LiveAccess>(*access),
+                                              StrCat(processor.group, "-topics"), metrics.get());
   if (!backend.ok()) return Failure("InvalidManifest", backend.status(), false);
 
   Verdict verdict;
