@@ -52,14 +52,15 @@ class Backend {
 absl::StatusOr<std::unique_ptr<Backend>> OpenEmbeddedBackend(const std::string& directory, const MemoryShares& memory);
 
 // A Kafka, as one processor reaches it. `client_id` names this process in the brokers' logs and tools. Nothing is
-// connected yet: errors are those of the configuration. When `access` changes, everything of it goes on with the new one
+// connected yet: errors are those of the configuration. When `access` changes, everything goes on with the new one
 // (docs/design/0008-rotated-secrets.md).
 absl::StatusOr<std::unique_ptr<Backend>> OpenKafkaBackend(std::shared_ptr<kafka::LiveAccess> access,
                                                           const std::string& client_id, MetricsRegistry* metrics);
 
 // Whether both clients of a backend can use the access and some broker takes it, on a connection of its own. Blocks for
-// `patience` at most, and a little to end clients. INVALID_ARGUMENT, FAILED_PRECONDITION: certificates or keys cannot be
-// used, or the broker's is not to be trusted; UNAUTHENTICATED: refused; UNAVAILABLE, DEADLINE_EXCEEDED: no answer.
+// `patience` at most, and a little to end clients. INVALID_ARGUMENT: certificates or keys cannot be used;
+// FAILED_PRECONDITION: the broker's certificate is not to be trusted; UNAUTHENTICATED: refused; UNAVAILABLE,
+// DEADLINE_EXCEEDED: no answer.
 absl::Status TryKafkaAccess(const kafka::ClusterAccess& access, const std::string& client_id, absl::Duration patience);
 
 }  // namespace millstream::host

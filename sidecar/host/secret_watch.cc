@@ -10,10 +10,9 @@
 namespace millstream::host {
 namespace {
 
-// What must change for it to be taken: the files, the user at the brokers, or nothing but time.
+// What has to change: the files, or something at the brokers (or nothing: they are away).
 std::string_view ReasonOf(const absl::Status& tried) {
-  const bool unusable = absl::IsInvalidArgument(tried) || absl::IsFailedPrecondition(tried);
-  return unusable ? "SecretUnreadable" : "SecretRefused";
+  return absl::IsInvalidArgument(tried) ? "SecretUnreadable" : "SecretRefused";
 }
 
 }  // namespace

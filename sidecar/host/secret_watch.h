@@ -35,8 +35,8 @@ class SecretWatch {
  public:
   // The access with the secrets as they are in the folder now.
   using Read = std::function<absl::StatusOr<kafka::ClusterAccess>()>;
-  // Whether brokers take it; blocks for a bounded time. UNAUTHENTICATED, PERMISSION_DENIED: they refuse;
-  // INVALID_ARGUMENT, FAILED_PRECONDITION: it cannot be used at all; UNAVAILABLE, DEADLINE_EXCEEDED: nobody answers.
+  // Whether brokers take it; blocks for a bounded time. INVALID_ARGUMENT: it cannot be used at all; others: a broker
+  // refuses it, is not to be trusted by it, or does not answer.
   using Try = std::function<absl::Status(const kafka::ClusterAccess& access)>;
 
   // `clock` and `metrics` outlive it.

@@ -210,7 +210,7 @@ absl::StatusOr<std::vector<std::string>> AdminClient::TopicNames() {
   std::vector<std::string> names;
   MS_RETURN_IF_ERROR(UntilSettled([&]() -> absl::Status {
     const rd_kafka_metadata_t* raw = nullptr;
-    const rd_kafka_resp_err_t error = rd_kafka_metadata(get(), /*all_topics=*/1, nullptr, &raw, Millis(deadline()));
+    const rd_kafka_resp_err_t error = rd_kafka_metadata(client()->get(), /*all_topics=*/1, nullptr, &raw, Millis(deadline()));
     const OwnedMetadata metadata(raw);
     if (error) return ToStatus(error, "list topics", StrCat(rd_kafka_err2str(error), ConnectionTrouble()));
     names.clear();
@@ -255,7 +255,7 @@ absl::StatusOr<std::map<std::string, TopicConfig>> AdminClient::TopicConfigs(con
 
 std::optional<std::string> AdminClient::BrokerSetting(const std::string& name) {
   const rd_kafka_metadata_t* raw = nullptr;
-  if (rd_kafka_metadata(get(), /*all_topics=*/0, nullptr, &raw, Millis(deadline()))) return std::nullopt;
+  if (rd_kafka_metadata(client()->get(), /*all_topics=*/0, nullptr, &raw, Millis(deadline()))) return std::nullopt;
   const OwnedMetadata metadata(raw);
   if (metadata->broker_cnt == 0) return std::nullopt;
   const std::string broker = std::to_string(metadata->brokers[0].id);
