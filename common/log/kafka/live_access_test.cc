@@ -1,0 +1,209 @@
+// What clients make of an access that changes: against librdkafka's own broker in this process.
+#include "common/log/kafka/live_access.h"
+
+#include <gmock/gmock.h>
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/metrics.h"
+#include "common/base/status.h"
+#include "common/base/strings.h"
+#include "common/log/kafka/open.h"
+
+namespace millstream::kafka {
+namespace {
+
+class LiveAccessTest : public testing::Test {
+ protected:
+  LiveAccessTest() {
+    char error[256];
+    host_ = rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), error, sizeof(error));
+    MS_CHECK(host_ != nullptr);
+    cluster_ = rd_kafka_mock_cluster_new(host_, 1);
+    MS_CHECK(cluster_ != nullptr);
+    MS_CHECK(rd_kafka_mock_topic_create(cluster_, "t", 2, 1) == RD_KAFKA_RESP_ERR_NO_ERROR);
+    ClusterAccess access;
+    access.bootstrap_servers = rd_kafka_mock_cluster_bootstraps(cluster_);
+    access_ = std::make_shared<LiveAccess>(access);
+    KafkaLogOptions options;
+    options.live_access = access_;
+    options.metrics = metrics_.get();
+    options.admin_deadline = absl::Seconds(20);
+    auto log = OpenKafkaLog(options);
+    MS_CHECK_OK(log);
+    log_ = *std::move(log);
+  }
+  ~LiveAccessTest() override {
+    log_.reset();
+    rd_kafka_mock_cluster_destroy(cluster_);
+    rd_kafka_destroy(host_);
+  }
+
+  // The same servers, by another version: what a rotation is to clients.
+  void Rotate() { access_->Change(access_->Now()->access); }
+  void RotateToNonsense() {
+    ClusterAccess access = access_->Now()->access;
+    access.tls.emplace().ca_pem = "no certificate";
+    access_->Change(access);
+  }
+  double Renewed() { return metrics_->GetCounter("millstream_kafka_clients_renewed_total", "", {})->Value(); }
+  std::unique_ptr<log::TransactionalWriter> ReadyWriter() {
+    log::WriterOptions options;
+    options.transactional_id = "writer-a";
+    options.transaction_timeout = absl::Seconds(30);
+    options.call_deadline = absl::Seconds(20);
+    auto writer = log_->NewTransactionalWriter(options);
+    const absl::Status status = writer->Init();
+    EXPECT_TRUE(status.ok()) << status;
+    return writer;
+  }
+  static log::OutgoingRecord Record(int number) {
+    return {.to = {"t", Partition(0)}, .timestamp_ms = 1000, .key = StrCat("k", number), .value = "v", .headers = {}};
+  }
+  static void Write(log::PlainWriter& writer, int first, int count) {
+    for (int i = first; i < first + count; ++i) {
+      const absl::Status appended = writer.Append({Record(i)});
+      ASSERT_TRUE(appended.ok()) << appended;
+    }
+    const auto flushed = writer.Flush();
+    ASSERT_TRUE(flushed.ok()) << flushed.status();
+    EXPECT_EQ(flushed->at({"t", Partition(0)}), Offset(first + count - 1));
+  }
+  // The keys of the next `count` records.
+  static std::vector<std::string> Read(log::Reader& reader, size_t count) {
+    std::vector<std::string> keys;
+    const absl::Duration deadline = SystemClock().Monotonic() + absl::Seconds(60);
+    while (keys.size() < count && SystemClock().Monotonic() < deadline) {
+      const auto events = reader.Poll(absl::Milliseconds(100));
+      EXPECT_TRUE(events.ok()) << events.status();
+      if (!events.ok()) return keys;
+      for (const log::ReaderEvent& event : *events) {
+        if (const auto* failed = std::get_if<log::PartitionFailed>(&event)) ADD_FAILURE() << failed->status;
+        const auto* read = std::get_if<log::RecordsRead>(&event);
+        if (read == nullptr) continue;
+        for (const log::Record& record : read->records) keys.push_back(record.key.value_or("none"));
+      }
+    }
+    return keys;
+  }
+  static std::vector<std::string> Keys(int first, int count) {
+    std::vector<std::string> keys;
+    for (int i = first; i < first + count; ++i) keys.push_back(StrCat("k", i));
+    return keys;
+  }
+
+  rd_kafka_t* host_ = nullptr;
+  rd_kafka_mock_cluster_t* cluster_ = nullptr;
+  const std::unique_ptr<MetricsRegistry> metrics_ = NewMetricsRegistry();
+  std::shared_ptr<LiveAccess> access_;
+  std::unique_ptr<log::Log> log_;
+};
+
+TEST(LiveAccess, HasAVersionAndTokensOfItsOwn) {
+  LiveAccess live((ClusterAccess()));
+  const auto first = live.Now();
+  EXPECT_EQ(first->version, 1u);
+  EXPECT_EQ(first->tokens, nullptr);
+  ClusterAccess access;
+  access.sasl.emplace().mechanism = SaslMechanism::kOauthBearer;
+  live.Change(access);
+  EXPECT_EQ(live.version(), 2u);
+  EXPECT_EQ(live.Now()->version, 2u);
+  EXPECT_NE(live.Now()->tokens, nullptr);
+  EXPECT_EQ(first->tokens, nullptr);  // whoever has it keeps it
+}
+
+TEST_F(LiveAccessTest, ATransactionEndsOnTheClientItBeganOn) {
+  const auto writer = ReadyWriter();
+  ASSERT_TRUE(writer->Begin().ok());
+  ASSERT_TRUE(writer->Append({Record(0)}).ok());
+  Rotate();
+  ASSERT_TRUE(writer->Append({Record(1)}).ok());
+  ASSERT_TRUE(writer->Flush().ok());
+  const absl::Status committed = writer->Commit();
+  ASSERT_TRUE(committed.ok()) << committed;
+  EXPECT_EQ(Renewed(), 0);
+
+  for (int i = 2; i < 4; ++i) {
+    const absl::Status begun = writer->Begin();
+    ASSERT_TRUE(begun.ok()) << begun;
+    ASSERT_TRUE(writer->Append({Record(i)}).ok());
+    const absl::Status again = writer->Commit();
+    ASSERT_TRUE(again.ok()) << again;
+    EXPECT_EQ(Renewed(), 1);
+  }
+}
+
+TEST_F(LiveAccessTest, AWriterThatCannotBeMadeAnewHasToBeReplaced) {
+  const auto writer = ReadyWriter();
+  RotateToNonsense();
+  const absl::Status begun = writer->Begin();
+  ASSERT_FALSE(begun.ok());
+  EXPECT_EQ(RecoveryOf(begun), Recovery::kRecreate);
+}
+
+TEST_F(LiveAccessTest, APlainWriterGoesOnWhenNothingIsUnderWay) {
+  const auto writer = log_->NewPlainWriter();
+  Write(*writer, 0, 3);
+  ASSERT_TRUE(writer->Append({Record(3)}).ok());
+  Rotate();
+  Write(*writer, 4, 2);
+  EXPECT_EQ(Renewed(), 0);
+  Write(*writer, 6, 2);
+  EXPECT_EQ(Renewed(), 1);
+  // What the one before was acknowledged is not forgotten.
+  Rotate();
+  const auto flushed = writer->Flush();
+  ASSERT_TRUE(flushed.ok()) << flushed.status();
+  EXPECT_EQ(flushed->at({"t", Partition(0)}), Offset(7));
+}
+
+TEST_F(LiveAccessTest, AReaderGoesOnWhereItWas) {
+  const auto writer = log_->NewPlainWriter();
+  Write(*writer, 0, 5);
+  const auto reader = log_->NewReader({});
+  ASSERT_TRUE(reader->Add({"t", Partition(0)}, Offset(0)).ok());
+  EXPECT_EQ(Read(*reader, 5), Keys(0, 5));
+  Rotate();
+  Write(*writer, 5, 5);
+  EXPECT_EQ(Read(*reader, 5), Keys(5, 5));
+  // What came of a paused partition is given once.
+  reader->Pause({"t", Partition(0)});
+  Write(*writer, 10, 5);
+  EXPECT_TRUE(reader->Poll(absl::Milliseconds(300)).ok());
+  Rotate();
+  EXPECT_TRUE(reader->Poll(absl::Milliseconds(300)).ok());
+  reader->Resume({"t", Partition(0)});
+  Write(*writer, 15, 1);
+  EXPECT_EQ(Read(*reader, 6), Keys(10, 6));
+}
+
+TEST_F(LiveAccessTest, AReaderKeepsAClientThatCannotBeReplaced) {
+  const auto writer = log_->NewPlainWriter();
+  const auto reader = log_->NewReader({});
+  ASSERT_TRUE(reader->Add({"t", Partition(0)}, Offset(0)).ok());
+  Write(*writer, 0, 2);
+  EXPECT_EQ(Read(*reader, 2), Keys(0, 2));
+  ASSERT_TRUE(writer->Append({Record(2)}).ok());  // under way: this writer keeps its client
+  RotateToNonsense();
+  ASSERT_TRUE(writer->Flush().ok());
+  EXPECT_EQ(Read(*reader, 1), Keys(2, 1));
+  EXPECT_EQ(Renewed(), 0);
+}
+
+TEST_F(LiveAccessTest, CallsOfAdminGoOn) {
+  ASSERT_TRUE(log_->admin().DescribeTopic("t").ok());
+  Rotate();
+  const auto described = log_->admin().DescribeTopic("t");
+  ASSERT_TRUE(described.ok()) << described.status();
+  EXPECT_EQ(described->partitions, 2);
+  EXPECT_EQ(Renewed(), 1);
+}
+
+}  // namespace
+}  // namespace millstream::kafka
