@@ -1,4 +1,3 @@
-#include <optional>
 #include <utility>
 
 #include "common/base/status.h"
@@ -107,10 +106,7 @@ absl::Status TryKafkaAccess(const kafka::ClusterAccess& access, const std::strin
   options.client_id = client_id;
   MS_RETURN_IF_ERROR(kafka::OpenKafkaLog(options).status());
   // Of the two the group client says why it is not let in, librdkafka only that nobody answers.
-  group::ClusterClient client(std::make_shared<kafka::LiveAccess>(access), client_id);
-  return client
-      .Call(std::nullopt, group::wire::ApiVersionsRequest{}, group::IoLimit::In(patience, /*cancel=*/nullptr))
-      .status();
+  return group::TryAccess(access, client_id, group::IoLimit::In(patience, /*cancel=*/nullptr));
 }
 
 }  // namespace millstream::host

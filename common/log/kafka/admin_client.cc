@@ -82,7 +82,7 @@ std::shared_ptr<Client> AdminClient::CurrentClient(bool for_group) {
     if (made.ok()) {  // otherwise the old one is asked again
       ended = std::exchange(client_, std::shared_ptr<Client>(*std::move(made)));
       group_ended = std::exchange(group_client_, nullptr);
-      context_->CountRenewed();
+      context_->CountRenewed("admin");
     }
   }
   return for_group && group_client_ ? group_client_ : client_;

@@ -50,12 +50,14 @@ ClientContext::ClientContext(const KafkaLogOptions& log_options)
                                                "Sockets to brokers that were closed, by either side", {});
   abandoned = options.metrics->GetCounter("millstream_kafka_clients_abandoned_total",
                                           "Clients of librdkafka that did not end in time and were left behind", {});
-  renewed = options.metrics->GetCounter("millstream_kafka_clients_renewed_total",
-                                        "Clients of librdkafka that took the place of one with older secrets", {});
 }
 
-void ClientContext::CountRenewed() const {
-  if (renewed != nullptr) renewed->Add();
+void ClientContext::CountRenewed(const char* kind) const {
+  if (options.metrics == nullptr) return;
+  options.metrics
+      ->GetCounter("millstream_kafka_clients_renewed_total",
+                   "Clients of librdkafka that took the place of one with older secrets", {{"client", kind}})
+      ->Add();
 }
 
 absl::StatusOr<std::unique_ptr<Client>> Client::New(std::shared_ptr<const ClientContext> context, ClientSpec spec) {

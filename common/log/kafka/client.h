@@ -28,14 +28,13 @@ using Properties = std::vector<std::pair<std::string, std::string>>;
 struct ClientContext {
   explicit ClientContext(const KafkaLogOptions& log_options);
 
-  // A client took the place of one whose access is not in force any more.
-  void CountRenewed() const;
+  // A client took the place of one whose access is not in force any more. `kind`: "reader", "writer".
+  void CountRenewed(const char* kind) const;
 
   const KafkaLogOptions options;
   const std::shared_ptr<LiveAccess> access;  // in place of options.access
   Counter* sockets_closed = nullptr;         // null without a registry
   Counter* abandoned = nullptr;
-  Counter* renewed = nullptr;
 };
 
 // Hears of the fate of a client's messages, inside rd_kafka_poll and rd_kafka_flush of the thread that calls these.

@@ -209,7 +209,7 @@ void KafkaReader::RenewIfOutdated(Gathering* to) {
   }
   watch_->Use((*client)->get());
   Use(*std::move(client));
-  context_->CountRenewed();
+  context_->CountRenewed("reader");
   last_source_ = nullptr;
   for (auto& [from, source] : sources_) {
     if (source->failed) continue;

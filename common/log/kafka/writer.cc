@@ -131,7 +131,7 @@ absl::Status KafkaTransactionalWriter::Begin() {
   // Between transactions nothing is under way that an older access would have to end.
   const bool outdated = producer_->client().outdated();
   if (renew_ || outdated) MS_RETURN_IF_ERROR(Renew());
-  if (outdated) context_->CountRenewed();
+  if (outdated) context_->CountRenewed("writer");
   producer_->Forget();
   sockets_at_begin_ = producer_->client().sockets_closed();
   const Owned<rd_kafka_error_t> error(rd_kafka_begin_transaction(producer_->get()));
@@ -237,7 +237,7 @@ absl::Status KafkaPlainWriter::Open() {
     if (under_way_ || !producer_->client().outdated()) return absl::OkStatus();
     RememberAcknowledged();
     producer_ = std::make_unique<Producer>(admin_);
-    context_->CountRenewed();
+    context_->CountRenewed("plain writer");
   }
   ClientSpec spec;
   spec.what = "plain writer";

@@ -30,4 +30,9 @@ absl::StatusOr<BrokerConnection*> ClusterClient::ConnectionTo(const BrokerAddres
   return (connections_[to] = std::move(connection)).get();
 }
 
+absl::Status TryAccess(const kafka::ClusterAccess& access, const std::string& client_id, const IoLimit& limit) {
+  ClusterClient client(std::make_shared<kafka::LiveAccess>(access), client_id);
+  return client.Call(std::nullopt, wire::ApiVersionsRequest{}, limit).status();
+}
+
 }  // namespace millstream::group
