@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/base/metrics.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"

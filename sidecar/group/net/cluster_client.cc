@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "sidecar/group/wire/api_versions.h"
+
 namespace millstream::group {
 namespace {
 
