@@ -204,8 +204,7 @@ int Run(const Options& options) {
   host::LocalStackOptions stack_options = StackOptionsOf(options);
   if (options.data.empty()) {
     const host::AccessSources sources{options.kafka, options.secrets};
-    const absl::StatusOr<kafka::ClusterAccess> cluster =
-        host::ResolveClusterAccess(manifest->processor.kafka, sources);
+    const absl::StatusOr<kafka::ClusterAccess> cluster = host::ResolveClusterAccess(manifest->processor.kafka, sources);
     if (!cluster.ok()) return Fail(cluster.status());
     stack_options.clusters = {*cluster};
     if (!options.secrets.empty()) {

@@ -29,8 +29,8 @@ struct LocalStackOptions {
   std::vector<std::string> socket_paths;  // where workers connect, per manifest
   // How each processor reaches its Kafka, per manifest; empty: all are on the embedded log of the folder.
   std::vector<kafka::ClusterAccess> clusters;
-  // The same again, with secrets as they are at that time, from a thread of each processor: rotated secrets are followed.
-  // Empty: they are those of `clusters` for ever.
+  // The same again, with secrets as they are at that time, from a thread of each processor: rotated secrets are
+  // followed. Empty: they are those of `clusters` for ever.
   std::function<absl::StatusOr<kafka::ClusterAccess>(const spec::KafkaSpec& kafka)> read_cluster;
   SecretWatchOptions secret_watch;
   std::string member_name;          // who this process is in its groups; empty: the folder's random id

@@ -84,7 +84,8 @@ void SecretWatch::Unreadable(const absl::Status& why) {
   found_.reset();
   // Once may be in the middle of a change.
   const bool again = std::exchange(unread_, why).has_value();
-  if (again) Tell(Condition{"SecretUnreadable", StrCat(std::string(why.message()), "; the secrets before stay in use")});
+  if (again)
+    Tell(Condition{"SecretUnreadable", StrCat(std::string(why.message()), "; the secrets before stay in use")});
 }
 
 void SecretWatch::Attempt(const kafka::ClusterAccess& access) {

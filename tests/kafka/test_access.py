@@ -96,7 +96,9 @@ class Rotating:
             certificate, key = self.cluster.authority.issue(self.user)
             return {"user_crt": certificate.read_text(), "user_key": key.read_text()}
         password = uuid.uuid4().hex
-        wire.set_scram(self.cluster.brokers[0].internal, {self.user: password})
+        broker = self.cluster.brokers[0].internal
+        wire.set_scram(broker, {self.user: password})
+        wait_until(lambda: self.user in wire.scram_users(broker), "the broker never heard of the user")
         return {"password": password}
 
     def wrong(self):

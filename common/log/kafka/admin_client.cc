@@ -210,7 +210,8 @@ absl::StatusOr<std::vector<std::string>> AdminClient::TopicNames() {
   std::vector<std::string> names;
   MS_RETURN_IF_ERROR(UntilSettled([&]() -> absl::Status {
     const rd_kafka_metadata_t* raw = nullptr;
-    const rd_kafka_resp_err_t error = rd_kafka_metadata(client()->get(), /*all_topics=*/1, nullptr, &raw, Millis(deadline()));
+    const rd_kafka_resp_err_t error =
+        rd_kafka_metadata(client()->get(), /*all_topics=*/1, nullptr, &raw, Millis(deadline()));
     const OwnedMetadata metadata(raw);
     if (error) return ToStatus(error, "list topics", StrCat(rd_kafka_err2str(error), ConnectionTrouble()));
     names.clear();

@@ -74,9 +74,9 @@ class AdminClient {
   std::vector<std::string> WrittenTopics();
   void NoteWritten(const std::string& topic);
 
-  // Runs an admin call of librdkafka: `start` issues it. The answer, or the error of the whole call; repeats calls whose
-  // error passes by itself. `what` says what is being done, for errors. Calls about one group go to its coordinator,
-  // wherever that has moved.
+  // Runs an admin call of librdkafka: `start` issues it. The answer, or the error of the whole call; repeats calls
+  // whose error passes by itself. `what` says what is being done, for errors. Calls about one group go to its
+  // coordinator, wherever that has moved.
   using Tune = std::function<rd_kafka_error_t*(rd_kafka_AdminOptions_t*)>;
   using Start = std::function<void(rd_kafka_t*, const rd_kafka_AdminOptions_t*, rd_kafka_queue_t*)>;
   absl::StatusOr<Answer> Call(rd_kafka_admin_op_t op, std::string_view what, const Start& start,

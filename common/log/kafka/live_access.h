@@ -19,8 +19,8 @@ struct AccessInForce {
   uint64_t version = 0;                 // grows with every change; the first is 1
 };
 
-// The access that is in force: of one processor, shared by its log and its group client. Whoever holds a connection or a
-// client remembers the version it was made with, and makes another one when that is not the current one any more and
+// The access that is in force: of one processor, shared by its log and its group client. Whoever holds a connection or
+// a client remembers the version it was made with, and makes another one when that is not the current one any more and
 // nothing of its own is under way (docs/design/0008-rotated-secrets.md). Thread-safe.
 class LiveAccess {
  public:

@@ -18,7 +18,8 @@ namespace millstream::kafka {
 
 struct KafkaLogOptions {
   ClusterAccess access;
-  // In place of `access` where that changes while the log is open, because secrets are rotated. Servers and `config` stay.
+  // In place of `access` where that changes while the log is open, because secrets are rotated. Servers and `config`
+  // stay.
   std::shared_ptr<LiveAccess> live_access;
   // How the brokers' request logs and quotas call this client.
   std::string client_id = "millstream";

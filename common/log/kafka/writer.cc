@@ -83,8 +83,8 @@ absl::Status KafkaTransactionalWriter::Init() {
     spec.what = StrCat("writer ", options_.transactional_id);
     spec.defaults = ProducerDefaults();
     spec.fixed = ProducerProperties();
-    for (auto& property :
-         TransactionProperties(context_->access->Now()->access, options_.transactional_id, options_.transaction_timeout)) {
+    for (auto& property : TransactionProperties(context_->access->Now()->access, options_.transactional_id,
+                                                options_.transaction_timeout)) {
       spec.fixed.push_back(std::move(property));
     }
     if (absl::Status opened = producer_->Open(context_, std::move(spec)); !opened.ok()) {

@@ -25,9 +25,9 @@ absl::StatusOr<BrokerConnection*> ClusterClient::ConnectionTo(const BrokerAddres
     if (kept->second->Reusable()) return kept->second.get();
     connections_.erase(kept);
   }
-  MS_ASSIGN_OR_RETURN(std::unique_ptr<BrokerConnection> connection,
-                      BrokerConnection::Open(access->access, access->tokens.get(), to, client_id_,
-                                             limit.AtMost(kLongestSetup)));
+  MS_ASSIGN_OR_RETURN(
+      std::unique_ptr<BrokerConnection> connection,
+      BrokerConnection::Open(access->access, access->tokens.get(), to, client_id_, limit.AtMost(kLongestSetup)));
   if (connections_.size() >= kMostKept) connections_.clear();
   return (connections_[to] = std::move(connection)).get();
 }

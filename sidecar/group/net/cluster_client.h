@@ -67,8 +67,8 @@ class ClusterClient {
   std::map<BrokerAddress, std::unique_ptr<BrokerConnection>> connections_;
 };
 
-// Whether some broker lets this client in, on a connection of its own; asked of the bootstrap servers in turn. Errors are
-// those of ClusterClient's calls.
+// Whether some broker lets this client in, on a connection of its own; asked of the bootstrap servers in turn. Errors
+// are those of ClusterClient's calls.
 absl::Status TryAccess(const kafka::ClusterAccess& access, const std::string& client_id, const IoLimit& limit);
 
 }  // namespace millstream::group
