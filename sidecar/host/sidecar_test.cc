@@ -99,6 +99,7 @@ class SidecarTest : public testing::Test {
     options.leaves = leaves_;
     options.orders = orders_;
     options.foreign_transactions = foreign_transactions_;
+    options.secrets = secrets_;
     options.topic_watch_interval = absl::Milliseconds(20);
     const auto membership = [this](const group::ProcessState& process, group::MembershipEvents* events) {
       process_ = process;
@@ -196,6 +197,7 @@ class SidecarTest : public testing::Test {
   std::optional<Orders> orders_;
   int left_ = 0;  // times the group was left
   ForeignTransactions foreign_transactions_;
+  std::function<std::vector<Condition>()> secrets_;
   group::ProcessState process_;  // of the running one
   std::unique_ptr<store::StateEnvironment> environment_;
   std::unique_ptr<MetricsRegistry> metrics_;
@@ -300,6 +302,19 @@ TEST_F(SidecarTest, OrdersThatCannotBeFollowedAreACondition) {
   EXPECT_THAT(conditions[0].message, HasSubstr("drain is 1"));
   sidecar_->SetOrders(Orders{.drain = false}, absl::OkStatus());
   EXPECT_TRUE(sidecar_->Status().conditions.empty());
+}
+
+TEST_F(SidecarTest, SecretsThatAreNotTakenAreACondition) {
+  std::atomic<bool> refused = true;
+  const Condition told{"SecretRefused", "the rotated secrets are not taken"};
+  secrets_ = [&refused, told] { return refused ? std::vector<Condition>{told} : std::vector<Condition>{}; };
+  ASSERT_TRUE(Start().ok());
+  StartWorker();
+  WaitFor("not ready", [this] { return sidecar_->queries()->Readiness().ok; });
+  EXPECT_EQ(sidecar_->Status().conditions, std::vector<Condition>{told});
+  refused = false;
+  EXPECT_TRUE(sidecar_->Status().conditions.empty());
+  sidecar_.reset();
 }
 
 TEST_F(SidecarTest, WhoComesBackUnderItsNameLeavesOnlyByOrder) {

@@ -55,12 +55,15 @@ class LiveAccessTest : public testing::Test {
   double Renewed(const std::string& kind) {
     return metrics_->GetCounter("millstream_kafka_clients_renewed_total", "", {{"client", kind}})->Value();
   }
-  std::unique_ptr<log::TransactionalWriter> ReadyWriter() {
+  std::unique_ptr<log::TransactionalWriter> NewWriter(absl::Duration deadline) {
     log::WriterOptions options;
     options.transactional_id = "writer-a";
     options.transaction_timeout = absl::Seconds(30);
-    options.call_deadline = absl::Seconds(20);
-    auto writer = log_->NewTransactionalWriter(options);
+    options.call_deadline = deadline;
+    return log_->NewTransactionalWriter(options);
+  }
+  std::unique_ptr<log::TransactionalWriter> ReadyWriter() {
+    auto writer = NewWriter(absl::Seconds(20));
     const absl::Status status = writer->Init();
     EXPECT_TRUE(status.ok()) << status;
     return writer;
@@ -148,6 +151,25 @@ TEST_F(LiveAccessTest, AWriterThatCannotBeMadeAnewHasToBeReplaced) {
   const absl::Status begun = writer->Begin();
   ASSERT_FALSE(begun.ok());
   EXPECT_EQ(RecoveryOf(begun), Recovery::kRecreate);
+}
+
+TEST_F(LiveAccessTest, AWriterThatIsNotLetInTriesWithTheNextAccess) {
+  const ClusterAccess right = access_->Now()->access;
+  ClusterAccess wrong = right;
+  wrong.bootstrap_servers = "127.0.0.1:1";
+  access_->Change(wrong);
+  const auto writer = NewWriter(absl::Seconds(1));
+  EXPECT_EQ(RecoveryOf(writer->Init()), Recovery::kRetry);
+  access_->Change(right);
+  absl::Status again;
+  for (int attempt = 0; attempt < 30; ++attempt) {
+    again = writer->Init();
+    if (again.ok()) break;
+    ASSERT_EQ(RecoveryOf(again), Recovery::kRetry) << again;
+  }
+  ASSERT_TRUE(again.ok()) << again;
+  EXPECT_TRUE(writer->Begin().ok());
+  EXPECT_EQ(Renewed("writer"), 1);
 }
 
 TEST_F(LiveAccessTest, APlainWriterGoesOnWhenNothingIsUnderWay) {

@@ -78,6 +78,11 @@ std::optional<TransactionError> KafkaTransactionalWriter::Probe() {
 
 absl::Status KafkaTransactionalWriter::Init() {
   MS_RETURN_IF_ERROR(Expect(State::kNew, TransactionCall::kInit));
+  // An earlier attempt may have failed just because of the access it was made with.
+  if (producer_->is_open() && producer_->client().outdated()) {
+    producer_ = std::make_unique<Producer>(admin_);
+    context_->CountRenewed("writer");
+  }
   if (!producer_->is_open()) {
     ClientSpec spec;
     spec.what = StrCat("writer ", options_.transactional_id);
