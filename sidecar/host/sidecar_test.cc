@@ -1,6 +1,7 @@
 #include "sidecar/host/sidecar.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <filesystem>
 #include <functional>
@@ -305,16 +306,15 @@ TEST_F(SidecarTest, OrdersThatCannotBeFollowedAreACondition) {
 }
 
 TEST_F(SidecarTest, SecretsThatAreNotTakenAreACondition) {
-  std::atomic<bool> refused = true;
+  const auto refused = std::make_shared<std::atomic<bool>>(true);
   const Condition told{"SecretRefused", "the rotated secrets are not taken"};
-  secrets_ = [&refused, told] { return refused ? std::vector<Condition>{told} : std::vector<Condition>{}; };
+  secrets_ = [refused, told] { return *refused ? std::vector<Condition>{told} : std::vector<Condition>{}; };
   ASSERT_TRUE(Start().ok());
   StartWorker();
   WaitFor("not ready", [this] { return sidecar_->queries()->Readiness().ok; });
   EXPECT_EQ(sidecar_->Status().conditions, std::vector<Condition>{told});
-  refused = false;
+  *refused = false;
   EXPECT_TRUE(sidecar_->Status().conditions.empty());
-  sidecar_.reset();
 }
 
 TEST_F(SidecarTest, WhoComesBackUnderItsNameLeavesOnlyByOrder) {
