@@ -187,6 +187,9 @@ TEST(PodTemplateTest, SecretsLieWhereTheSidecarLooks) {
       }
     }
   }
+  for (const Json& mount : pod.at("initContainers")[0].at("volumeMounts")) {
+    EXPECT_FALSE(mount.at("name") == "millstream-secrets" && mount.contains("subPath"));  // would not follow rotation
+  }
   EXPECT_THAT(paths, ElementsAre("configMap:roots/ca.pem", "secret:user/name", "secret:user/password"));
   EXPECT_THAT(pod.at("initContainers")[0].at("args"), ::testing::Contains("--secrets"));
   EXPECT_THAT(Template(Sample()).at("spec").at("initContainers")[0].at("args"),

@@ -114,6 +114,46 @@ TEST_F(KafkaAccessTest, AWrongPasswordIsNamedAndWaitsForAPerson) {
   EXPECT_TRUE(engine.Await([](const auto& seen) { return absl::IsUnauthenticated(seen.problem); }));
 }
 
+TEST_F(KafkaAccessTest, AnotherAccessIsNoOtherMember) {
+  kafka::ClusterAccess access;
+  access.bootstrap_servers = Variable("_SASL_PLAINTEXT");
+  access.sasl = Sasl(kafka::SaslMechanism::kPlain);
+  const auto live = std::make_shared<kafka::LiveAccess>(access);
+  KafkaMembershipOptions options;
+  options.live_access = live;
+  options.group = "access-test-" + RandomText(9);
+  options.topics = {"in"};
+  options.tasks = 4;
+  Ownership ownership;
+  FakeEngine a("a", &ownership), b("b", &ownership);
+  a.Start(options);
+  ASSERT_TRUE(a.AwaitTasks(4)) << a.seen().problem;
+  const FakeEngine::Seen before = a.seen();
+
+  access.sasl = Sasl(kafka::SaslMechanism::kScramSha512);
+  live->Change(access);
+  // a has to hear of b, and to join again, on connections that log in the other way.
+  options.live_access = std::make_shared<kafka::LiveAccess>(access);
+  b.Start(options);
+  ASSERT_TRUE(b.AwaitTasks(2)) << b.seen().problem;
+  ASSERT_TRUE(a.AwaitTasks(2)) << a.seen().problem;
+  EXPECT_EQ(a.seen().token.member_id, before.token.member_id);
+  EXPECT_TRUE(a.seen().lost.empty());
+  EXPECT_THAT(ownership.violations(), ::testing::IsEmpty());
+  b.Leave();
+  a.Leave();
+}
+
+TEST_F(KafkaAccessTest, AnAccessIsTriedBeforeItIsUsed) {
+  kafka::ClusterAccess access;
+  access.bootstrap_servers = Variable("_SASL_PLAINTEXT");
+  access.sasl = Sasl(kafka::SaslMechanism::kScramSha512);
+  const auto attempt = [&access] { return TryAccess(access, "test", IoLimit::In(absl::Seconds(20), nullptr)); };
+  EXPECT_TRUE(attempt().ok()) << attempt();
+  access.sasl->password = "wrong";
+  EXPECT_TRUE(absl::IsUnauthenticated(attempt())) << attempt();
+}
+
 TEST_F(KafkaAccessTest, ABrokerThatIsNotTrustedIsRefused) {
   kafka::ClusterAccess access = Tls("_SSL");
   access.tls->ca_pem = "";  // the system's authorities did not sign it

@@ -130,7 +130,7 @@ def test_secrets_are_rotated_under_load(tmp_path, guarded, listener):
         generation, process = metric(member, "millstream_group_generation"), member.process.pid
         feeder = g.feed(per_second=400)
         try:
-            wait_until(lambda: g.tail.count() > 200, member.log)
+            wait_until(lambda: g.tail.count() > 800, member.log)  # both writers know their brokers
             rotated = rotating.fresh()
             wrong, reason, names = rotating.wrong()
             rotating.mount(**wrong)
@@ -152,7 +152,7 @@ def test_secrets_are_rotated_under_load(tmp_path, guarded, listener):
 
             # Every connection is made anew: what is in use is what the broker takes now.
             if listener != "SSL":
-                guarded.brokers[0].stop()
+                guarded.brokers[0].kill()
                 guarded.brokers[0].start()
                 guarded.wait_ready()
                 seen = g.tail.count()
