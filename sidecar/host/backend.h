@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<Backend>> OpenEmbeddedBackend(const std::string& 
 
 // A Kafka, as one processor reaches it. `client_id` names this process in the brokers' logs and tools. Nothing is
 // connected yet: errors are those of the configuration. When `access` changes, everything goes on with the new one
-// (docs/design/0008-rotated-secrets.md).
+// (docs/design/0009-rotated-secrets.md).
 absl::StatusOr<std::unique_ptr<Backend>> OpenKafkaBackend(std::shared_ptr<kafka::LiveAccess> access,
                                                           const std::string& client_id, MetricsRegistry* metrics);
 

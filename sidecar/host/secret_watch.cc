@@ -106,6 +106,9 @@ void SecretWatch::Attempt(const kafka::ClusterAccess& access) {
 void SecretWatch::Tell(std::optional<Condition> condition) {
   waiting_->Set(condition.has_value() ? 1 : 0);
   absl::MutexLock lock(&mutex_);
+  if (condition.has_value() && condition != condition_) {
+    LogWarning(condition->message, {{"reason", condition->reason}});
+  }
   condition_ = std::move(condition);
 }
 

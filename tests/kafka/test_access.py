@@ -114,17 +114,31 @@ def metric(member, name):
         return sum(float(value) for value in re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", answer.read().decode(), re.M))
 
 
-@pytest.mark.parametrize("listener", SECRETS)
-def test_secrets_are_rotated_under_load(tmp_path, guarded, listener):
+def end_all_connections(cluster):
+    cluster.brokers[0].stop()
+    cluster.brokers[0].start()
+    cluster.wait_ready()
+
+
+def rotated_group(tmp_path, guarded, listener):
+    """A Rotating, and a group that reads its folder and has its rights."""
     rotating = Rotating(tmp_path, guarded, listener)
     rotating.mount(**rotating.fresh())
-    g = Group(tmp_path, guarded, bootstrap=guarded.bootstrap(listener), kafka=SECRETS[listener].format(user=rotating.user),
-              flags=["--secrets", rotating.folder])
+    user = rotating.user
+    # A broker that is back after longer than the transaction timeout may end an open transaction before it knows the partitions' leaders, and
+    # then leaves them without the marker (TransactionMarkerChannelManager): the timeout is longer than any restart.
+    g = Group(tmp_path, guarded, bootstrap=guarded.bootstrap(listener), kafka=SECRETS[listener].format(user=user), flags=["--secrets", rotating.folder],
+              transaction_timeout="60s")
+    guarded.allow((user, "topic", g.input, "literal", "read"), (user, "topic", g.output, "literal", "write"),
+                  (user, "topic", g.output, "literal", "describe"), (user, "topic", g.group, "prefixed", "all"),
+                  (user, "group", g.group, "literal", "read"), (user, "transactional-id", g.group, "prefixed", "all"))
+    return rotating, g
+
+
+@pytest.mark.parametrize("listener", SECRETS)
+def test_secrets_are_rotated_under_load(tmp_path, guarded, listener):
+    rotating, g = rotated_group(tmp_path, guarded, listener)
     try:
-        user = rotating.user
-        guarded.allow((user, "topic", g.input, "literal", "read"), (user, "topic", g.output, "literal", "write"),
-                      (user, "topic", g.output, "literal", "describe"), (user, "topic", g.group, "prefixed", "all"),
-                      (user, "group", g.group, "literal", "read"), (user, "transactional-id", g.group, "prefixed", "all"))
         member = g.member()
         g.wait_active(member)
         generation, process = metric(member, "millstream_group_generation"), member.process.pid
@@ -135,6 +149,8 @@ def test_secrets_are_rotated_under_load(tmp_path, guarded, listener):
             wrong, reason, names = rotating.wrong()
             rotating.mount(**wrong)
             assert names in member.wait_condition(reason)
+            member.wait_log(rf"{re.escape(names)}.*stay in use.*{reason}")
+            assert metric(member, "millstream_secrets_waiting") == 1
             seen = g.tail.count()
             wait_until(lambda: g.tail.count() > seen + 200, member.log)  # with the secrets before
             assert metric(member, "millstream_secrets_taken_total") == 0
@@ -152,11 +168,34 @@ def test_secrets_are_rotated_under_load(tmp_path, guarded, listener):
 
             # Every connection is made anew: what is in use is what the broker takes now.
             if listener != "SSL":
-                guarded.brokers[0].kill()
-                guarded.brokers[0].start()
-                guarded.wait_ready()
+                end_all_connections(guarded)
                 seen = g.tail.count()
                 wait_until(lambda: g.tail.count() > seen + 200, member.log)
+        finally:
+            feeder.close()
+        assert member.alive() and member.starts == 1
+        g.finish()
+    finally:
+        g.close()
+
+
+def test_a_password_that_is_void_before_the_next_one_is_mounted(tmp_path, guarded):
+    """No connection is left, and none can be made: the process waits, says why, and goes on as soon as the folder has the password."""
+    rotating, g = rotated_group(tmp_path, guarded, "SASL_PLAINTEXT")
+    try:
+        member = g.member()
+        g.wait_active(member)
+        feeder = g.feed(per_second=400)
+        try:
+            wait_until(lambda: g.tail.count() > 400, member.log)
+            rotated = rotating.fresh()
+            end_all_connections(guarded)
+            wait_until(lambda: "SCRAM-SHA-512" in member.conditions().get("NotInGroup", ""), member.log)
+            rotating.mount(**rotated)
+            wait_until(lambda: metric(member, "millstream_secrets_taken_total") == 1, member.log)
+            wait_until(lambda: "NotInGroup" not in member.conditions(), member.log)
+            seen = g.tail.count()
+            wait_until(lambda: g.tail.count() > seen + 200, member.log)
         finally:
             feeder.close()
         assert member.alive() and member.starts == 1

@@ -21,7 +21,7 @@ struct AccessInForce {
 
 // The access that is in force: of one processor, shared by its log and its group client. Whoever holds a connection or
 // a client remembers the version it was made with, and makes another one when that is not the current one any more and
-// nothing of its own is under way (docs/design/0008-rotated-secrets.md). Thread-safe.
+// nothing of its own is under way (docs/design/0009-rotated-secrets.md). Thread-safe.
 class LiveAccess {
  public:
   explicit LiveAccess(ClusterAccess access);

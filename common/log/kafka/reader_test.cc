@@ -3,10 +3,14 @@
 
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/metrics.h"
 #include "common/base/strings.h"
 #include "common/log/kafka/open.h"
 
@@ -20,8 +24,12 @@ class KafkaReaderTest : public testing::Test {
   void SetUp() override {
     const char* const servers = std::getenv("MILLSTREAM_TEST_KAFKA");
     if (servers == nullptr) GTEST_SKIP() << "MILLSTREAM_TEST_KAFKA names no cluster";
+    ClusterAccess access;
+    access.bootstrap_servers = servers;
+    access_ = std::make_shared<LiveAccess>(access);
     KafkaLogOptions options;
-    options.access.bootstrap_servers = servers;
+    options.live_access = access_;
+    options.metrics = metrics_.get();
     options.client_id = "millstream-reader-test";
     auto opened = OpenKafkaLog(options);
     ASSERT_TRUE(opened.ok()) << opened.status();
@@ -53,6 +61,37 @@ class KafkaReaderTest : public testing::Test {
     ASSERT_TRUE(flushed.ok()) << flushed.status();
   }
 
+  // Offsets of the first partition [first, first + count): the next that the reader gives.
+  static void ExpectNext(log::Reader& reader, int64_t first, int64_t count) {
+    int64_t next = first;
+    const absl::Duration until = SystemClock().Monotonic() + absl::Seconds(60);
+    while (next < first + count) {
+      ASSERT_LT(SystemClock().Monotonic(), until) << "no offset " << next;
+      const auto events = reader.Poll(absl::Milliseconds(100));
+      ASSERT_TRUE(events.ok()) << events.status();
+      for (const log::ReaderEvent& event : *events) {
+        ASSERT_FALSE(std::holds_alternative<log::PartitionFailed>(event))
+            << std::get<log::PartitionFailed>(event).status;
+        const auto* read = std::get_if<log::RecordsRead>(&event);
+        if (read == nullptr) continue;
+        for (const log::Record& record : read->records) ASSERT_EQ(record.offset.value(), next++);
+      }
+    }
+    ASSERT_EQ(next, first + count);
+  }
+  // The same servers, by another version: what a rotation is to clients.
+  void Rotate() { access_->Change(access_->Now()->access); }
+  void RotateToNonsense() {
+    ClusterAccess access = access_->Now()->access;
+    access.tls.emplace().ca_pem = "no certificate";
+    access_->Change(access);
+  }
+  double Renewed() {
+    return metrics_->GetCounter("millstream_kafka_clients_renewed_total", "", {{"client", "reader"}})->Value();
+  }
+
+  const std::unique_ptr<MetricsRegistry> metrics_ = NewMetricsRegistry();
+  std::shared_ptr<LiveAccess> access_;
   std::unique_ptr<log::Log> log_;
   std::string topic_;
 };
@@ -157,6 +196,46 @@ TEST_F(KafkaReaderTest, ATopicThatWasMadeAgainFailsItsReader) {
     }
   }
   FAIL() << "the topic was made again and nobody noticed";
+}
+
+TEST_F(KafkaReaderTest, AnotherAccessGoesOnWhereItWas) {
+  const TopicPartition tp{topic_, Partition(0)};
+  const auto reader = log_->NewReader({});
+  ASSERT_EQ(reader->Add(tp, Offset(0)), absl::OkStatus());
+  Fill(5);
+  ExpectNext(*reader, 0, 5);
+  Rotate();
+  Fill(5);
+  ExpectNext(*reader, 5, 5);
+  EXPECT_EQ(Renewed(), 1);
+  // What came of a paused partition, before and after, is given once.
+  reader->Pause(tp);
+  Fill(5);
+  ASSERT_TRUE(reader->Poll(absl::Milliseconds(300)).ok());
+  Rotate();
+  ASSERT_TRUE(reader->Poll(absl::Milliseconds(300)).ok());
+  reader->Resume(tp);
+  Fill(1);
+  ExpectNext(*reader, 10, 6);
+  EXPECT_EQ(Renewed(), 2);
+}
+
+TEST_F(KafkaReaderTest, AClientThatCannotBeReplacedIsKept) {
+  const auto reader = log_->NewReader({});
+  ASSERT_EQ(reader->Add({topic_, Partition(0)}, Offset(0)), absl::OkStatus());
+  const auto writer = log_->NewPlainWriter();
+  const auto append = [&](int64_t offset) {
+    return writer->Append(
+        {{.to = {topic_, Partition(0)}, .timestamp_ms = 1, .key = "k", .value = StrCat(offset), .headers = {}}});
+  };
+  ASSERT_EQ(append(0), absl::OkStatus());
+  ASSERT_TRUE(writer->Flush().ok());
+  ExpectNext(*reader, 0, 1);
+  ASSERT_EQ(append(1), absl::OkStatus());  // under way: this writer keeps its client
+  RotateToNonsense();
+  ASSERT_TRUE(writer->Flush().ok());
+  ExpectNext(*reader, 1, 1);
+  EXPECT_EQ(Renewed(), 0);
 }
 
 }  // namespace
