@@ -40,11 +40,19 @@ class KafkaReaderTest : public testing::Test {
 
   void MakeTopic() {
     absl::Status made;
-    const absl::Duration until = SystemClock().Monotonic() + absl::Seconds(20);
+    const absl::Duration until = SystemClock().Monotonic() + absl::Seconds(60);
     do {  // a topic of this name may still be on its way out
       made = log_->admin().CreateTopic({topic_, kPartitions, -1, {{"retention.ms", "-1"}}});
     } while (!made.ok() && SystemClock().Monotonic() < until);
     ASSERT_TRUE(made.ok()) << made;
+    // A broker that has just begun may take a while to hear of it.
+    for (int p = 0; p < kPartitions; ++p) {
+      absl::Status known;
+      do {
+        known = log_->admin().EndOffset({topic_, Partition(p)}, log::Isolation::kReadUncommitted).status();
+      } while (!known.ok() && SystemClock().Monotonic() < until);
+      ASSERT_TRUE(known.ok()) << known;
+    }
   }
 
   // Offset n of every partition holds the value "n".
