@@ -119,7 +119,7 @@ TEST_F(SecretWatchTest, WhatBrokersRefuseKeepsTheOneBeforeUntilTheyTakeIt) {
   broker_ = absl::UnauthenticatedError("kafka:9092: SASL SCRAM-SHA-512 (Authentication failed)");
   Mount("second");
   Look(2);
-  EXPECT_EQ(Reason(), "SecretRefused");
+  ASSERT_EQ(Reason(), "SecretRefused");
   EXPECT_THAT(watch_->Conditions().front().message, HasSubstr("Authentication failed"));
   EXPECT_EQ(InForce(), "first");
   EXPECT_EQ(Waiting(), 1);
@@ -159,7 +159,7 @@ TEST_F(SecretWatchTest, AFileThatCannotBeReadIsNamed) {
   Look(1);
   EXPECT_EQ(Reason(), "");  // it might be written just now
   Look(1);
-  EXPECT_EQ(Reason(), "SecretUnreadable");
+  ASSERT_EQ(Reason(), "SecretUnreadable");
   const std::string message = watch_->Conditions().front().message;
   EXPECT_THAT(message, HasSubstr("kafka.sasl.passwordSecretRef: Secret user, key password"));
   EXPECT_THAT(message, HasSubstr(folder_ + "/user/password is empty"));
@@ -175,7 +175,7 @@ TEST_F(SecretWatchTest, ACertificateThatCannotBeUsedIsNoMatterOfTheBrokers) {
   broker_ = absl::InvalidArgumentError("Kafka admin: ssl.key.pem: key values mismatch");
   Mount("second");
   Look(2);
-  EXPECT_EQ(Reason(), "SecretUnreadable");
+  ASSERT_EQ(Reason(), "SecretUnreadable");
   EXPECT_THAT(watch_->Conditions().front().message, HasSubstr("key values mismatch"));
 }
 
