@@ -52,8 +52,11 @@ void EngineImpl::Prepare(Task& task) {
   if (paused_ && task.leaving == Task::Leaving::kNo) return;
   if (overlay_pressure_) return;  // a prepared batch holds on to overlays
   if (task.time && task.time->looking) return;
+  // What is due leads, and a batch whose records are claimed is not taken apart for it.
+  const bool claims_in_time = at_most_once_ && task.time;
+  if (claims_in_time && task.leaving == Task::Leaving::kNo && !HasDue(task) && DuePending(task)) return;
   if (task.in_flight) {
-    if (HasDue(task) || has_sessions_ || VisitPending(task)) return;  // they depend on what is out
+    if (HasDue(task) || has_sessions_ || claims_in_time || VisitPending(task)) return;  // they depend on what is out
     const Item& front = task.queue.front();
     const bool full = task.queue.size() >= static_cast<size_t>(spec_.batch.max_records + 1) / 2 ||
                       task.queue.bytes() >= spec_.batch.max_bytes;
@@ -96,12 +99,15 @@ bool EngineImpl::SettleFront(Task& task) {
     if (verdict == Verdict::kStop) {
       std::optional<TaskStatus::Place> at;
       if (front.due == nullptr) at = TaskStatus::Place{front.input, front.record.offset};
-      Stop(
-          task,
+      std::string why =
           StrCat(Describe(task.id, front), " failed ", entry->count, entry->count == 1 ? " time" : " times",
                  ", last with ", entry->last.failure_class, " ", entry->last.error, ": ", entry->last.message,
-                 "; the task is stopped: repair the program, then 'millstream tasks restart'; or set errors.onFailure"),
-          at);
+                 "; the task is stopped: repair the program, then 'millstream tasks restart'; or set errors.onFailure");
+      if (at_most_once_ && front.due != nullptr) {  // as of a record: it had its one try
+        StageOffsets(task);
+        SettleDue(task, front);
+      }
+      Stop(task, std::move(why), at);
       return false;
     }
     if (pipeline_.Full()) {

@@ -283,6 +283,16 @@ TEST_F(SimulationTest, VisitsAtLeastOnce) {
   RunAll(options, 15);
 }
 
+// Records that fail would move time, and leave no trace that the model could follow.
+TEST_F(SimulationTest, TimedAtMostOnce) {
+  WorldOptions options;
+  options.timed = true;
+  options.members = 2;
+  options.bad_records = false;
+  options.guarantee = spec::Guarantee::kAtMostOnce;
+  RunAll(options, 40);
+}
+
 TEST_F(SimulationTest, AtLeastOnce) {
   WorldOptions options;
   options.members = 2;

@@ -103,7 +103,9 @@ ScriptedWorld::ScriptedWorld(const WorldOptions& options) : options_(options) {
     auto& records = sources_[{scene_.options.spec.inputs[side].topic, Partition(task)}].records;
     input.id = task * kIdsPerTask + input.side * (kIdsPerTask / 2) + static_cast<int64_t>(records.size());
     const size_t dice = scene_.Pick(100);
-    if (dice < 2) input.fate = Fate::kFailsOnce;
+    // AtMostOnce: it would move time and be gone, which the model of time could not know.
+    const bool leaves_no_trace = options.timed && options.guarantee == spec::Guarantee::kAtMostOnce;
+    if (dice < 2 && !leaves_no_trace) input.fate = Fate::kFailsOnce;
     if (options.bad_records && options.on_failure != spec::FailureAction::kStop) {
       if (dice == 3) input.fate = Fate::kFails;
       if (dice == 4) input.fate = Fate::kCrashes;
@@ -278,7 +280,7 @@ bool ScriptedWorld::TimeIsUp() {
   if (time_is_up_ || steps_ % 100 != 0) return time_is_up_;
   for (int task = 0; task < options_.partitions; ++task) {
     std::set<int64_t> late;
-    if (!VerifyTime(TaskId(task), ModelOfTime(TaskId(task), &late)).empty()) return false;
+    if (!VerifyTime(TaskId(task), ModelOfTime(TaskId(task), Done(TaskId(task)), &late)).empty()) return false;
     if (options_.visits && !VerifyVisits(TaskId(task), ModelOfVisits(TaskId(task), late)).empty()) return false;
   }
   return time_is_up_ = true;

@@ -87,7 +87,8 @@ class ScriptedWorld {
   bool TimeIsUp();
   std::string Verify();
   std::string VerifyTask(TaskId task);
-  TimedModel ModelOfTime(TaskId task, std::set<int64_t>* late) const;
+  std::set<int64_t> Done(TaskId task);
+  TimedModel ModelOfTime(TaskId task, const std::set<int64_t>& done, std::set<int64_t>* late) const;
   std::string VerifyTime(TaskId task, const TimedModel& model) const;
   VisitModel ModelOfVisits(TaskId task, const std::set<int64_t>& late) const;
   std::string VerifyVisits(TaskId task, const VisitModel& model) const;
