@@ -32,7 +32,7 @@ class DueTest : public ::testing::Test {
     options.spec.batch.max_records = kPage;
     return options;
   }
-  DueTest() : engine_(Options()) {
+  explicit DueTest(EngineOptions options = Options()) : engine_(std::move(options)) {
     engine_.Start();
     Rest();
   }
@@ -62,6 +62,10 @@ class DueTest : public ::testing::Test {
   }
   // A value for the window of the minute of each key.
   void Handle(const SentBatch& batch) {
+    if (std::exchange(lose_next_, false)) {
+      engine_.Do(WorkerDisconnected{1, absl::UnavailableError("crash"), false});
+      return engine_.Connect(2);
+    }
     Reply reply;
     for (const std::string& key : batch.keys) {
       Bytes row = key;
@@ -84,6 +88,7 @@ class DueTest : public ::testing::Test {
   MemoryDisk disk_;
   int64_t minute_ = 0, next_ = 0;
   size_t scans_ = 0, scanned_ = 0;
+  bool lose_next_ = false;  // the worker ends with the next batch
 };
 
 // All windows of a minute end at one time. Those that were taken are not walked over again for each page, though the
@@ -97,6 +102,25 @@ TEST_F(DueTest, WindowsThatEndAtOneTimeAreReadOnce) {
   EXPECT_EQ(disk_.rows(kInternal).size(), 2) << "the new window's end, and stream time";
   EXPECT_LE(scans_, kKeys / kPage + 5);
   EXPECT_LE(scanned_, kKeys + 5 * kPage);
+}
+
+class AtMostOnceDueTest : public DueTest {
+ protected:
+  static EngineOptions Claiming() {
+    EngineOptions options = Options();
+    options.spec.guarantee = spec::Guarantee::kAtMostOnce;
+    return options;
+  }
+  AtMostOnceDueTest() : DueTest(Claiming()) {}
+};
+
+TEST_F(AtMostOnceDueTest, ARecordThatIsLostDoesNotMoveStreamTime) {
+  lose_next_ = true;
+  Records(5 * kMinute, 0, 1);
+  EXPECT_FALSE(lose_next_);
+  EXPECT_EQ(disk_.rows(kWindows).size(), 0) << "it had its one try";
+  Records(kMinute, 1, 1);
+  EXPECT_EQ(disk_.rows(kWindows).size(), 1) << "its window would have closed";
 }
 
 }  // namespace
