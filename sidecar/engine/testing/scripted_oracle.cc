@@ -12,6 +12,22 @@
 #include "sidecar/store/timed_value.h"
 
 namespace millstream::engine::testing {
+namespace {
+
+// The first row that is not as expected; empty: there is none.
+std::string Difference(const std::map<Bytes, Bytes>& rows, const std::map<Bytes, Bytes>& expected) {
+  for (const auto& [key, value] : rows) {
+    const auto of = expected.find(key);
+    if (of == expected.end()) return StrCat("row ", Readable(key), " should not be there");
+    if (of->second != value) return StrCat("row ", Readable(key), " is ", value, " instead of ", of->second);
+  }
+  for (const auto& [key, value] : expected) {
+    if (!rows.contains(key)) return StrCat("row ", Readable(key), " is missing");
+  }
+  return "";
+}
+
+}  // namespace
 
 std::string ScriptedWorld::Verify() {
   for (const Seat& seat : seats_) {
@@ -173,8 +189,11 @@ std::string ScriptedWorld::VerifyTime(TaskId task, const TimedModel& model) cons
       return StrCat(output, ": nothing of the kind was due");
   }
   for (const uint32_t store : {kMinutes, kHops, kVisits, kStays}) {
-    if (Replay(task, store) != model.Rows(store))
-      return StrCat("store '", scene_.options.spec.stores[store].name, "' is not the model's");
+    const std::string wrong = Difference(Replay(task, store), model.Rows(store));
+    if (!wrong.empty()) {
+      return StrCat("store '", scene_.options.spec.stores[store].name, "' is not the model's, at stream time ",
+                    model.stream_time().value_or(0), ": ", wrong);
+    }
   }
   TimedModel::RecentRows recent;
   for (const auto& [key, row] : Replay(task, kRecent)) {

@@ -77,6 +77,7 @@ class TimedModel {
   RecentRows Recent() const;
   bool Hides(int64_t written) const;
   std::map<std::pair<std::string, std::string>, int64_t> PendingTimers() const;
+  std::optional<int64_t> stream_time() const { return now_; }
   size_t ends() const;  // windows and sessions that have not expired
 
  private:

@@ -276,8 +276,8 @@ void ScriptedWorld::Faults() {
 }
 
 // Everything that the records make due has come. Looked at now and then: it costs.
-bool ScriptedWorld::TimeIsUp() {
-  if (time_is_up_ || steps_ % 100 != 0) return time_is_up_;
+bool ScriptedWorld::TimeIsUp(bool now) {
+  if (time_is_up_ || (!now && steps_ % 100 != 0)) return time_is_up_;
   for (int task = 0; task < options_.partitions; ++task) {
     std::set<int64_t> late;
     if (!VerifyTime(TaskId(task), ModelOfTime(TaskId(task), Done(TaskId(task)), &late)).empty()) return false;
@@ -308,7 +308,24 @@ bool ScriptedWorld::Finished() const {
     for (Seat& seat : self->seats_) seat.process->Post(Drain{absl::Seconds(30)});
     return false;
   }
-  return std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.process->drained(); });
+  const bool drained = std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.process->drained(); });
+  return drained && !self->LivesAgain();
+}
+
+// AtMostOnce: a record is committed before it is handled, and what it made due while its task was given up is for the
+// next owner.
+bool ScriptedWorld::LivesAgain() {
+  constexpr int kMostLives = 4;
+  if (!options_.timed || options_.guarantee != spec::Guarantee::kAtMostOnce || lives_ == kMostLives) return false;
+  time_is_up_ = false;
+  if (TimeIsUp(/*now=*/true)) return false;
+  ++lives_;
+  draining_ = false;
+  for (size_t seat = 0; seat < seats_.size(); ++seat) {
+    KillMember(seat);
+    StartMember(seat);
+  }
+  return true;
 }
 
 // ---------------------------------------------------------------- the group

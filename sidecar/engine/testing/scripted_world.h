@@ -84,7 +84,8 @@ class ScriptedWorld {
   void Faults();
   void PassTime(bool idle);
   bool Finished() const;
-  bool TimeIsUp();
+  bool TimeIsUp(bool now = false);
+  bool LivesAgain();
   std::string Verify();
   std::string VerifyTask(TaskId task);
   std::set<int64_t> Done(TaskId task);
@@ -125,6 +126,7 @@ class ScriptedWorld {
   uint64_t steps_ = 0;
   Totals totals_;
   bool draining_ = false, time_is_up_ = false;
+  int lives_ = 1;  // of all members: they are drained at the end of each
 };
 
 // The spec and options of the world's processor: two stores ("totals" prefetched, "index" not), one output.
