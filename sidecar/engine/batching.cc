@@ -103,9 +103,13 @@ bool EngineImpl::SettleFront(Task& task) {
           StrCat(Describe(task.id, front), " failed ", entry->count, entry->count == 1 ? " time" : " times",
                  ", last with ", entry->last.failure_class, " ", entry->last.error, ": ", entry->last.message,
                  "; the task is stopped: repair the program, then 'millstream tasks restart'; or set errors.onFailure");
-      if (at_most_once_ && front.due != nullptr) {  // as of a record: it had its one try
-        StageOffsets(task);
-        SettleDue(task, front);
+      if (at_most_once_ && front.due != nullptr) {
+        std::vector<Item> failed;  // as of a record: it had its one try
+        for (const Item& due : task.time->due) {
+          const Attempts::Entry* of = task.attempts.Find(due);
+          if (of != nullptr && of->final) failed.push_back(due);
+        }
+        PassOver(task, failed);
       }
       Stop(task, std::move(why), at);
       return false;

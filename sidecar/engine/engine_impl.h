@@ -205,9 +205,9 @@ class EngineImpl final : public Engine, private PipelineHost {
   void DropFaulty(Worker& worker, std::string_view code, const std::string& message);
   void WorkerGone(Worker& worker, bool crashed, const std::string& cause);
   void Suspect(Task& task, const Batch& batch, const std::string& cause);
-  void PassOver(Task& task, const Batch& batch);
+  void PassOver(Task& task, const std::vector<Item>& items);
   void Charge(Task& task, const Item& item, protocol::Failure failure, bool retriable);
-  void OverLimits(Task& task, Batch& batch, uint32_t done, const absl::Status& limits);
+  void OverLimits(Task& task, Batch& batch, const protocol::Result& result, const absl::Status& limits);
   void Isolate(Task& task, const Batch& batch, size_t items);
   void Consume(Task& task, const Attempts::Entry& entry, Verdict verdict);
 

@@ -27,7 +27,7 @@ void EngineImpl::WorkerGone(Worker& worker, bool crashed, const std::string& cau
     MS_CHECK(task != nullptr && task->in_flight && task->in_flight->seq == seq);
     const std::unique_ptr<Batch> batch = std::move(task->in_flight);
     if (at_most_once_) {  // they had their one try
-      PassOver(*task, *batch);
+      PassOver(*task, batch->items);
       continue;
     }
     if (crashed) Suspect(*task, *batch, cause);
@@ -45,9 +45,9 @@ void EngineImpl::WorkerGone(Worker& worker, bool crashed, const std::string& cau
   LoseGathered(worker);
 }
 
-// AtMostOnce: what was due of the batch is pending no more; its records were claimed before.
-void EngineImpl::PassOver(Task& task, const Batch& batch) {
-  for (const Item& item : batch.items) {
+// AtMostOnce: what was due of what was handed over is pending no more; records were claimed before.
+void EngineImpl::PassOver(Task& task, const std::vector<Item>& items) {
+  for (const Item& item : items) {
     if (item.due == nullptr) continue;
     StageOffsets(task);
     SettleDue(task, item);
@@ -87,10 +87,15 @@ void EngineImpl::Isolate(Task& task, const Batch& batch, size_t items) {
 }
 
 // A value or output beyond the limits: which item wrote it is known only if there was one. Otherwise they come one by
-// one.
-void EngineImpl::OverLimits(Task& task, Batch& batch, uint32_t done, const absl::Status& limits) {
-  if (done == 1) {
-    Charge(task, batch.items[batch.ItemOf(0)], {"Output", "OverLimit", std::string(limits.message()), true}, true);
+// one; with AtMostOnce all of them have failed, as each was handled.
+void EngineImpl::OverLimits(Task& task, Batch& batch, const protocol::Result& result, const absl::Status& limits) {
+  const uint32_t done = result.done;
+  if (done == 1 || at_most_once_) {
+    std::string message(limits.message());
+    if (done > 1) StrAppend(&message, " (one of ", done, " that were handled together; none is handled again)");
+    for (uint32_t i = 0; i < done; ++i)
+      Charge(task, batch.items[batch.ItemOf(i)], {"Output", "OverLimit", message, true}, true);
+    if (at_most_once_ && result.failure) Charge(task, batch.items[batch.ItemOf(done)], *result.failure, false);
   } else {
     Isolate(task, batch, batch.ItemsDone(done));
   }
@@ -143,7 +148,9 @@ void EngineImpl::Consume(Task& task, const Attempts::Entry& entry, Verdict verdi
   Warn(StrCat(Describe(task.id, item),
               verdict == Verdict::kDeadLetter ? " is given to the dead-letter topic" : " is skipped", " after ",
               entry.count, entry.count == 1 ? " attempt" : " attempts"));
-  if (due) SettleDue(task, item);  // `entry` ends here
+  // `entry` ends here.
+  if (due) SettleDue(task, item);
+  if (!due && at_most_once_) task.attempts.Forget(item.input, item.record.offset);
 }
 
 }  // namespace millstream::engine

@@ -122,6 +122,37 @@ TEST(AtMostOnceTest, NothingIsTriedTwice) {
   EXPECT_FALSE(engine.Batch().has_value());
 }
 
+// Which of them wrote it is not known, and none is to be handled again to find out.
+TEST(AtMostOnceTest, WhatExceedsTheLimitsFailsAllThatWereHandledWithIt) {
+  EngineOptions options = With(spec::Guarantee::kAtMostOnce);
+  options.spec.errors.on_failure = spec::FailureAction::kDeadLetter;
+  EngineDriver engine(options);
+  engine.Start();
+  engine.Records(0, 0, 4);
+  engine.AnswerReads();
+  engine.Commit();
+  engine.Result(engine.NeedBatch(), {.done = 2,
+                                     .outputs = {{"k", std::string(2000, 'x'), 0}},
+                                     .failure = protocol::Failure{"Handler", "E", "m", true}});
+  EXPECT_EQ(engine.engine().Status().dead_letters, 3u) << "two are done, one failed";
+  EXPECT_THAT(engine.NeedBatch().offsets, ElementsAre(3));
+}
+
+TEST(AtMostOnceTest, WhatFailedIsNotTriedAgainByARestart) {
+  EngineOptions options = With(spec::Guarantee::kAtMostOnce);
+  options.spec.errors.on_failure = spec::FailureAction::kStop;
+  EngineDriver engine(options);
+  engine.Start();
+  engine.Records(0, 0, 4);
+  engine.AnswerReads();
+  engine.Commit();
+  engine.Result(engine.NeedBatch(), {.done = 3, .outputs = {{"k", std::string(2000, 'x'), 0}}});
+  EXPECT_THAT(engine.engine().Status().last_error, HasSubstr("offset 0"));
+  EXPECT_FALSE(engine.Batch().has_value());
+  engine.Do(RestartTask{TaskId(0)});
+  EXPECT_THAT(engine.NeedBatch().offsets, ElementsAre(3));
+}
+
 // ---------------------------------------------------------------- reads of a batch under way
 
 class WorkerReadsTest : public ::testing::Test {

@@ -125,15 +125,14 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Result& result) {
   }
   if (worker.goodbye && worker.finalize) {  // what it has gathered of the batch it will not be asked for
     const std::unique_ptr<Batch> batch = std::move(task->in_flight);
-    if (!at_most_once_) ReturnItems(*task, *batch, 0);
-    return;
+    return at_most_once_ ? PassOver(*task, batch->items) : ReturnItems(*task, *batch, 0);
   }
   if (LostDatabase(*task, result)) return;
   metrics_.batch_seconds->Observe(absl::ToDoubleSeconds(now_ - task->in_flight->sent));
   const absl::Status limits = CheckLimits(options_, router_, *task->in_flight, result, clock_->WallMillis());
   if (limits.ok() && !result.timers.empty() && HoldForTimers(*task, result, buffer_)) return;
   const std::unique_ptr<Batch> batch = std::move(task->in_flight);
-  if (!limits.ok()) return OverLimits(*task, *batch, result.done, limits);
+  if (!limits.ok()) return OverLimits(*task, *batch, result, limits);
   Settle(*task, *batch, result);
 }
 

@@ -283,14 +283,66 @@ TEST_F(SimulationTest, VisitsAtLeastOnce) {
   RunAll(options, 15);
 }
 
-// Records that fail would move time, and leave no trace that the model could follow.
+// Nothing is lost where nothing goes wrong.
+TEST_F(SimulationTest, AtMostOnceCalm) {
+  WorldOptions options;
+  options.inputs = 2;
+  options.faults = FaultRates::None();
+  options.bad_records = false;
+  options.on_failure = spec::FailureAction::kDeadLetter;
+  options.guarantee = spec::Guarantee::kAtMostOnce;
+  RunAll(options, 30);
+}
+
+TEST_F(SimulationTest, TimedAtMostOnceCalm) {
+  WorldOptions options;
+  options.timed = options.visits = true;
+  options.faults = FaultRates::None();
+  options.bad_records = false;
+  options.on_failure = spec::FailureAction::kDeadLetter;
+  options.guarantee = spec::Guarantee::kAtMostOnce;
+  RunAll(options, 10);
+}
+
+// Records that fail move time; without dead letters they leave no trace that the model could follow.
 TEST_F(SimulationTest, TimedAtMostOnce) {
   WorldOptions options;
   options.timed = true;
   options.members = 2;
   options.bad_records = false;
+  options.faults.commit_unknown = 0.15;
   options.guarantee = spec::Guarantee::kAtMostOnce;
   RunAll(options, 40);
+}
+
+TEST_F(SimulationTest, TimedAtMostOnceDeadLetters) {
+  WorldOptions options;
+  options.timed = true;
+  options.members = 2;
+  options.on_failure = spec::FailureAction::kDeadLetter;
+  options.guarantee = spec::Guarantee::kAtMostOnce;
+  RunAll(options, 40);
+}
+
+TEST_F(SimulationTest, TimedAtMostOnceSqueezed) {
+  WorldOptions options;
+  options.timed = true;
+  options.members = 2;
+  options.transaction_bytes = 600;
+  options.overlay_bytes = 8000;
+  options.fetched_bytes = 3000;
+  options.on_failure = spec::FailureAction::kDeadLetter;
+  options.guarantee = spec::Guarantee::kAtMostOnce;
+  RunAll(options, 15);
+}
+
+TEST_F(SimulationTest, VisitsAtMostOnce) {
+  WorldOptions options;
+  options.timed = options.visits = true;
+  options.members = 2;
+  options.on_failure = spec::FailureAction::kDeadLetter;
+  options.guarantee = spec::Guarantee::kAtMostOnce;
+  RunAll(options, 15);
 }
 
 TEST_F(SimulationTest, AtLeastOnce) {

@@ -94,7 +94,8 @@ void EngineImpl::Committed(Task& task, const TaskPart& part, const Transaction& 
     MS_CHECK(part.next[i] >= input.committed && part.next[i] <= input.staged);
     input.committed = part.next[i];
     input.metadata = transaction.metadata;
-    if (!task.attempts.empty()) task.attempts.Committed(static_cast<uint32_t>(i), input.committed);
+    // AtMostOnce: it was committed before it failed, and may be waiting still; Consume forgets it.
+    if (!task.attempts.empty() && !at_most_once_) task.attempts.Committed(static_cast<uint32_t>(i), input.committed);
     if (!spec_.stores.empty()) task.unapplied.inputs[spec_.inputs[i].topic] = input.committed;
   }
   if (part.clock) task.time->committed = *part.clock;

@@ -281,12 +281,14 @@ void EngineImpl::On(RestartTask event) {
   task->phase = Task::Phase::kRunning;
   task->error.clear();
   task->wait_until = -absl::InfiniteDuration();
-  if (at_most_once_ && !task->queue.empty()) {
-    const Item& front = task->queue.front();
-    if (task->attempts.Find(front.input, front.record.offset) != nullptr) task->queue.PopFront();  // it had its one try
-  }
-  task->attempts = Attempts();
   KeepClaimed(*task);  // an abort since may have taken claims back: those records are read again
+  std::vector<Item> untried;
+  while (!task->queue.empty()) {
+    Item item = task->queue.PopFront();
+    if (task->attempts.Find(item) == nullptr) untried.push_back(std::move(item));  // the others had their one try
+  }
+  task->queue.PutBack(std::move(untried));
+  task->attempts = Attempts();
   for (uint32_t i = 0; i < task->inputs.size(); ++i) {
     TaskInput& input = task->inputs[i];
     input.queued = input.fetched = input.staged;

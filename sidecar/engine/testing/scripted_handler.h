@@ -13,6 +13,9 @@
 
 namespace millstream::engine::testing {
 
+// Beyond the limit that the scripted world gives its output.
+inline constexpr size_t kTooLarge = 4096;
+
 // The user code of the scripted world: a pure function of a record and what it reads, whose results depend on the order
 // and on every value read. The worker runs it over the protocol, the model over a plain map; both must agree.
 
@@ -34,6 +37,8 @@ struct Input {
   // Some of these send a record through the loop, which has side kLoopSide and an id of its own, and may go round
   // again.
   bool loops = false;
+  // No attempt succeeds.
+  bool NeverDone() const { return fate == Fate::kFails || fate == Fate::kCrashes || fate == Fate::kOverLimit; }
   std::string Encode() const;
   static Input Decode(std::string_view value);
 };

@@ -58,6 +58,7 @@ void ScriptedMember::Kill() {
   open_.clear();
   resolves_.clear();
   workers_.clear();
+  scene_->handovers.ProcessGone(name_);
   old_replies_.clear();
   for (auto& [task, disk] : disks_) disk.now = disk.flushed;
 }
@@ -93,12 +94,17 @@ void ScriptedMember::Deliver() {
   Event event = std::move(inbox_.front());
   inbox_.pop_front();
   if (scene_->tracing) std::cerr << scene_->clock.Monotonic() << " " << name_ << " <- " << Describe(event) << "\n";
+  if (const auto* gone = std::get_if<WorkerDisconnected>(&event)) scene_->handovers.WorkerGone(name_, gone->worker);
+  std::optional<WorkerSent> sent;
+  if (std::holds_alternative<WorkerSent>(event)) sent = std::get<WorkerSent>(event);
   std::vector<Action> actions;
   engine_->Handle(std::move(event), &actions);
   for (Action& action : actions) {
     if (scene_->tracing) std::cerr << scene_->clock.Monotonic() << " " << name_ << " -> " << Describe(action) << "\n";
     Carry(std::move(action));
   }
+  const auto* result = sent ? std::get_if<protocol::Result>(&sent->message) : nullptr;
+  if (result != nullptr) scene_->handovers.Answered(name_, sent->worker, *result);
 }
 
 void ScriptedMember::Carry(Action action) {
@@ -142,10 +148,12 @@ void ScriptedMember::Carry(Action action) {
   } else if (auto* resolve = std::get_if<ResolveOutcome>(&action)) {
     resolves_.push_back(std::move(*resolve));
   } else if (auto* send = std::get_if<SendToWorker>(&action)) {
+    scene_->handovers.Sent(name_, send->worker, send->frame);
     for (auto& worker : workers_) {
       if (worker->id() == send->worker) worker->Receive(std::move(send->frame));
     }
   } else if (auto* drop = std::get_if<DropWorker>(&action)) {
+    scene_->handovers.WorkerGone(name_, drop->worker);
     for (size_t i = 0; i < workers_.size(); ++i) {
       if (workers_[i]->id() == drop->worker) return EndWorker(i, false, drop->message);
     }
@@ -418,6 +426,7 @@ void ScriptedMember::RunFetch(TaskId task, uint32_t input) {
 void ScriptedMember::ConnectWorker() {
   workers_.push_back(
       std::make_unique<ScriptedWorker>(next_worker_++, 1 + static_cast<int>(scene_->Pick(2)), &scene_->random));
+  workers_.back()->handovers = &scene_->handovers;
   if (scene_->options.spec.timers) workers_.back()->timed = &scene_->options.spec;
   if (scene_->calm) workers_.back()->stop_early = 0;
   WorkerConnected connected;

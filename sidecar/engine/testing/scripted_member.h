@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "sidecar/engine/engine.h"
 #include "sidecar/engine/testing/scripted_database.h"
+#include "sidecar/engine/testing/scripted_handovers.h"
 #include "sidecar/engine/testing/scripted_log.h"
 #include "sidecar/engine/testing/scripted_worker.h"
 
@@ -38,6 +39,7 @@ struct FaultRates {
   double query = 0.01;           // somebody asks for state
 
   static FaultRates None();
+  friend bool operator==(const FaultRates&, const FaultRates&) = default;
 };
 
 // State of one task on one disk. A kill loses what was not flushed, state and positions together.
@@ -59,8 +61,9 @@ struct ScriptedScene {
   std::mt19937_64 random;
   EngineOptions options;  // names of processes and writers are added by each member
   FaultRates faults;
-  bool gather = false;                            // workers want BEGIN and FINALIZE
-  ScriptedDatabase database;                      // with an external store
+  bool gather = false;        // workers want BEGIN and FINALIZE
+  ScriptedDatabase database;  // with an external store
+  Handovers handovers;
   bool calm = false;                              // no faults any more
   std::string failure;                            // the first thing that is wrong with the world; empty: nothing
   std::vector<ScriptedLog::Handle> late_commits;  // EndTxn requests still under way to the log

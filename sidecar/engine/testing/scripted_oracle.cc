@@ -38,6 +38,9 @@ std::string ScriptedWorld::Verify() {
     std::string wrong = VerifyTask(TaskId(task));
     if (!wrong.empty()) return StrCat("task ", task, ": ", wrong);
   }
+  for (const auto& [id, times] : scene_.handovers.calls()) {
+    if (AtMostOnce() && times > 1) return StrCat("record ", id, " was handled ", times, " times");
+  }
   return VerifyLoop();
 }
 
@@ -52,6 +55,23 @@ std::string ScriptedWorld::VerifyLoop() {
     if (found[id] != times) return StrCat("record ", id, " is ", found[id], " times in the loop, not ", times);
   }
   return found.size() == looped_.size() ? "" : "there are records in the loop that nothing sent";
+}
+
+// AtMostOnce: nothing comes twice, and without a fault nothing is lost.
+std::string ScriptedWorld::VerifyOnce(const std::vector<std::pair<std::optional<std::string>, Input>>& inputs,
+                                      const Fates& fates, const std::set<int64_t>& late) const {
+  for (size_t i = 0; i < fates.dead.size(); ++i) {
+    const int64_t id = fates.dead[i];
+    if (fates.done.contains(id)) return StrCat("record ", id, " has an output and is among the dead letters");
+    if (i > 0 && fates.dead[i - 1] == id) return StrCat("record ", id, " is among the dead letters twice");
+  }
+  if (options_.faults != FaultRates::None()) return "";
+  for (const auto& [key, input] : inputs) {
+    const bool dead = std::binary_search(fates.dead.begin(), fates.dead.end(), input.id);
+    if (!fates.done.contains(input.id) && !dead && !late.contains(input.id))
+      return StrCat("record ", input.id, " is lost");
+  }
+  return "";
 }
 
 // In the order they came: what was written to it, or what the log holds of the loop.
@@ -72,11 +92,17 @@ TaskId ScriptedWorld::TaskOfOutput(const log::Record& record) const {
   return TaskId(log::PartitionOfKey(log::KeyHash::kMurmur2, *record.key, options_.partitions).value());
 }
 
-// The records that have outputs.
-std::set<int64_t> ScriptedWorld::Done(TaskId task) {
+// What the log says of the records: those that have outputs, those that were given to the dead letters.
+ScriptedWorld::Fates ScriptedWorld::FatesOf(TaskId task) {
   std::vector<int64_t> order;
   CheckOutputs(task, {}, &order);
-  return {order.begin(), order.end()};
+  Fates fates;
+  fates.done = {order.begin(), order.end()};
+  for (const log::Record& record : scene_.log.CommittedRecords({"g-dead-letter", Partition(task.value())})) {
+    if (record.value) fates.dead.push_back(Input::Decode(*record.value).id);  // else of a timer or closing
+  }
+  std::sort(fates.dead.begin(), fates.dead.end());
+  return fates;
 }
 
 std::string ScriptedWorld::VerifyTask(TaskId task) {
@@ -85,22 +111,20 @@ std::string ScriptedWorld::VerifyTask(TaskId task) {
     const auto records = InputsOf(task, input);
     inputs.insert(inputs.end(), records.begin(), records.end());
   }
-  // AtMostOnce: what happened is what the outputs say; the model follows them.
-  const std::set<int64_t> done = Done(task);
+  // AtMostOnce: what happened is what the outputs and dead letters say; the model follows them.
+  const Fates fates = FatesOf(task);
   std::string wrong;
   std::set<int64_t> late;
   if (options_.timed) {
-    wrong = VerifyTime(task, ModelOfTime(task, done, &late));
-    if (wrong.empty() && options_.visits) wrong = VerifyVisits(task, ModelOfVisits(task, late));
+    wrong = VerifyTime(task, ModelOfTime(task, fates, &late));
+    if (wrong.empty() && options_.visits) wrong = VerifyVisits(task, ModelOfVisits(task, fates, late));
     if (!wrong.empty()) return wrong;
   }
   Model model;
   std::map<int64_t, std::string> expected;
   for (const auto& [key, input] : inputs) {
-    const bool never = input.fate == Fate::kFails || input.fate == Fate::kCrashes || input.fate == Fate::kOverLimit;
-    if (never || late.contains(input.id) ||
-        (options_.guarantee == spec::Guarantee::kAtMostOnce && !done.contains(input.id)))
-      continue;
+    if (late.contains(input.id)) continue;
+    if (AtMostOnce() ? !fates.done.contains(input.id) : input.NeverDone()) continue;
     Effects effects = model.Apply(key, input);
     expected[input.id] = std::move(effects.output);
     for (const auto& looped : effects.loop) ++looped_[looped.second.id];
@@ -108,21 +132,15 @@ std::string ScriptedWorld::VerifyTask(TaskId task) {
   wrong = CheckOutputs(task, expected, nullptr);
   if (!wrong.empty()) return wrong;
 
-  std::vector<int64_t> dead;
-  for (const log::Record& record : scene_.log.CommittedRecords({"g-dead-letter", Partition(task.value())})) {
-    dead.push_back(Input::Decode(*record.value).id);
-  }
-  std::sort(dead.begin(), dead.end());
   std::vector<int64_t> hopeless;
   for (const auto& [key, input] : inputs) {
-    if ((input.fate == Fate::kFails || input.fate == Fate::kCrashes || input.fate == Fate::kOverLimit) &&
-        !late.contains(input.id)) {
-      hopeless.push_back(input.id);
-    }
+    if (input.NeverDone() && !late.contains(input.id)) hopeless.push_back(input.id);
   }
-  if (options_.on_failure == spec::FailureAction::kDeadLetter && options_.guarantee != spec::Guarantee::kAtMostOnce &&
-      dead != hopeless) {
-    return StrCat(dead.size(), " dead letters instead of ", hopeless.size());
+  if (AtMostOnce()) {
+    wrong = VerifyOnce(inputs, fates, late);
+    if (!wrong.empty()) return wrong;
+  } else if (options_.on_failure == spec::FailureAction::kDeadLetter && fates.dead != hopeless) {
+    return StrCat(fates.dead.size(), " dead letters instead of ", hopeless.size());
   }
 
   if (options_.external) {
@@ -153,14 +171,18 @@ std::map<Bytes, Bytes> ScriptedWorld::Replay(TaskId task, size_t store) const {
 }
 
 // By the order of the log. A record that fails for good takes part in time, and in nothing else; with AtMostOnce one
-// that is not `done` in nothing at all.
-TimedModel ScriptedWorld::ModelOfTime(TaskId task, const std::set<int64_t>& done, std::set<int64_t>* late) const {
+// that is lost in nothing at all.
+TimedModel ScriptedWorld::ModelOfTime(TaskId task, const Fates& fates, std::set<int64_t>* late) const {
   TimedModel model(scene_.options.spec);
   const std::string& topic = scene_.options.spec.inputs[0].topic;
   for (const auto& [key, input] : sources_.at({topic, Partition(task.value())}).records) {
-    if (options_.guarantee == spec::Guarantee::kAtMostOnce && !done.contains(input.id)) continue;
-    const bool never = input.fate == Fate::kFails || input.fate == Fate::kCrashes || input.fate == Fate::kOverLimit;
-    if (never ? !model.Reject(key, input.id) : !model.Record(key, input.id)) late->insert(input.id);
+    const bool failed =
+        AtMostOnce() ? std::binary_search(fates.dead.begin(), fates.dead.end(), input.id) : input.NeverDone();
+    if (AtMostOnce() && !failed && !fates.done.contains(input.id)) {
+      if (model.Late(key, input.id)) late->insert(input.id);
+      continue;
+    }
+    if (failed ? !model.Reject(key, input.id) : !model.Record(key, input.id)) late->insert(input.id);
   }
   return model;
 }
@@ -177,8 +199,7 @@ std::string ScriptedWorld::VerifyTime(TaskId task, const TimedModel& model) cons
   const std::map<std::string, int> expected = model.Outputs();
   for (const auto& [output, times] : expected) {
     const int came = outputs[output];
-    // AtMostOnce: a worker may have ended with it.
-    const bool may_lack = options_.guarantee == spec::Guarantee::kAtMostOnce && came < times;
+    const bool may_lack = AtMostOnce() && came < times && scene_.handovers.MayBeLost(output);
     if (came == 0 && !may_lack) return StrCat("no ", output, ": a closing or timer is missing");
     if (came != times && !may_lack && options_.guarantee != spec::Guarantee::kAtLeastOnce)
       return StrCat(output, " came ", came, " times");
@@ -218,12 +239,11 @@ std::string ScriptedWorld::VerifyTime(TaskId task, const TimedModel& model) cons
 }
 
 // By the order of the log: records that fail for good, or that are late, start nothing.
-VisitModel ScriptedWorld::ModelOfVisits(TaskId task, const std::set<int64_t>& late) const {
+VisitModel ScriptedWorld::ModelOfVisits(TaskId task, const Fates& fates, const std::set<int64_t>& late) const {
   VisitModel visits;
   Model model;
   for (const auto& [key, input] : sources_.at({scene_.options.spec.inputs[0].topic, Partition(task.value())}).records) {
-    const bool never = input.fate == Fate::kFails || input.fate == Fate::kCrashes || input.fate == Fate::kOverLimit;
-    if (never || late.contains(input.id)) continue;
+    if (late.contains(input.id) || (AtMostOnce() ? !fates.done.contains(input.id) : input.NeverDone())) continue;
     model.Apply(key, input);
     visits.Handled(key, input.id, model.stores()[kTotals]);
   }
@@ -237,7 +257,9 @@ std::string ScriptedWorld::VerifyVisits(TaskId task, const VisitModel& model) co
       if (IsVisitOutput(*record.value) && record.key->ends_with(StrCat("@", task.value()))) ++came[*record.value];
     }
   }
-  std::string wrong = model.Check(came, options_.guarantee != spec::Guarantee::kAtLeastOnce);
+  std::string wrong =
+      model.Check(came, options_.guarantee != spec::Guarantee::kAtLeastOnce,
+                  [&](const std::string& output) { return AtMostOnce() && scene_.handovers.MayBeLost(output); });
   if (!wrong.empty()) return wrong;
   for (const auto& [row, value] : Replay(task, scene_.options.spec.ManifestStores())) {
     const auto [from, to] = VisitRange();

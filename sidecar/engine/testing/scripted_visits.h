@@ -2,6 +2,7 @@
 #define MILLSTREAM_SIDECAR_ENGINE_TESTING_SCRIPTED_VISITS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -27,7 +28,8 @@ class VisitModel {
   // A record that was handled, in the order of the log; `rows`: of kTotals, with its effects.
   void Handled(const std::optional<std::string>& key, int64_t id, const std::map<Bytes, Bytes>& rows);
   // What is wrong with how often each output came, empty if nothing. `once`: none may repeat.
-  std::string Check(const std::map<std::string, int>& came, bool once) const;
+  std::string Check(const std::map<std::string, int>& came, bool once,
+                    const std::function<bool(const std::string&)>& may_be_lost) const;
 
  private:
   std::set<std::string> allowed_;  // beginnings of outputs: of every start

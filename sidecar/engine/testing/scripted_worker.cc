@@ -11,10 +11,6 @@
 #include "sidecar/protocol/frame.h"
 
 namespace millstream::engine::testing {
-namespace {
-// Beyond the limit the scripted world gives its output.
-constexpr size_t kTooLarge = 4096;
-}  // namespace
 
 template <typename Message>
 void ScriptedWorker::Say(const Message& message, std::vector<Event>* events) {
@@ -117,14 +113,8 @@ void ScriptedWorker::Accept(const protocol::SidecarMessage& message, std::vector
       }
       Item& due = batch.items.emplace_back();
       due.key = key;
-      if (item.type == protocol::RecordItem::Type::kVisit) {
-        due.due = key ? VisitedOutput(item.value.value(), *key) : VisitEndOutput(item.value.value());
-        if (!key) due.key = StrCat("end@", sent->task.value());
-        continue;
-      }
-      due.due = item.type == protocol::RecordItem::Type::kTimer
-                    ? TimerOutput(*key, item.name, item.timestamp_ms)
-                    : ClosingOutput(*key, item.closing.start_ms, item.closing.value.value);
+      due.due = DueOutput(*sent, item);
+      if (!key) due.key = StrCat("end@", sent->task.value());  // of a visit
     }
     for (const auto& state : sent->state) {
       for (size_t i = 0; i < state.windows.size(); ++i) {
@@ -276,6 +266,7 @@ void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
     return Say(protocol::Extend{batch.seq, static_cast<uint32_t>(batch.next)}, events);
   }
   if (item.input.fate == Fate::kCrashes) {
+    handovers->Called(item.input.id);
     state_ = State::kCrashed;
     return;
   }
@@ -289,11 +280,13 @@ void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
     return;
   }
   const bool fails = item.input.fate == Fate::kFails || (item.input.fate == Fate::kFailsOnce && item.attempt == 1);
+  if (fails) handovers->Called(item.input.id);
   if (!fails && database != nullptr) return HandleInDatabase(batch, item, events);
   if (!fails) {
     Reads reads;
     RecentReads recent;
     if (!Gather(batch, item, &reads, events) || !GatherRecent(batch, item, &recent, events)) return;
+    handovers->Called(item.input.id);
     Effects effects = Handle(item.key, item.input, reads);
     for (Write& write : effects.writes) {
       batch.known[{write.store, write.key}] = write.value;

@@ -11,6 +11,7 @@
 #include "sidecar/engine/io.h"
 #include "sidecar/engine/testing/scripted_database.h"
 #include "sidecar/engine/testing/scripted_handler.h"
+#include "sidecar/engine/testing/scripted_handovers.h"
 #include "sidecar/engine/testing/scripted_time.h"
 
 namespace millstream::engine::testing {
@@ -37,6 +38,8 @@ class ScriptedWorker {
   void SayGoodbye(std::vector<Event>* events);
   // A frame that is well-formed and wrong, about one of its batches where it has one. The sidecar cuts it off.
   void SayNonsense(std::vector<Event>* events);
+  // Told of every record that is handled. Not null.
+  Handovers* handovers = nullptr;
   // Outputs are kept until FINALIZE.
   bool gathers = false;
   // Chance of ending a batch before its last item.

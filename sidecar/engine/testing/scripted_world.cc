@@ -104,7 +104,8 @@ ScriptedWorld::ScriptedWorld(const WorldOptions& options) : options_(options) {
     input.id = task * kIdsPerTask + input.side * (kIdsPerTask / 2) + static_cast<int64_t>(records.size());
     const size_t dice = scene_.Pick(100);
     // AtMostOnce: it would move time and be gone, which the model of time could not know.
-    const bool leaves_no_trace = options.timed && options.guarantee == spec::Guarantee::kAtMostOnce;
+    const bool leaves_no_trace =
+        options.timed && AtMostOnce() && options.on_failure != spec::FailureAction::kDeadLetter;
     if (dice < 2 && !leaves_no_trace) input.fate = Fate::kFailsOnce;
     if (options.bad_records && options.on_failure != spec::FailureAction::kStop) {
       if (dice == 3) input.fate = Fate::kFails;
@@ -280,8 +281,9 @@ bool ScriptedWorld::TimeIsUp(bool now) {
   if (time_is_up_ || (!now && steps_ % 100 != 0)) return time_is_up_;
   for (int task = 0; task < options_.partitions; ++task) {
     std::set<int64_t> late;
-    if (!VerifyTime(TaskId(task), ModelOfTime(TaskId(task), Done(TaskId(task)), &late)).empty()) return false;
-    if (options_.visits && !VerifyVisits(TaskId(task), ModelOfVisits(TaskId(task), late)).empty()) return false;
+    const Fates fates = FatesOf(TaskId(task));
+    if (!VerifyTime(TaskId(task), ModelOfTime(TaskId(task), fates, &late)).empty()) return false;
+    if (options_.visits && !VerifyVisits(TaskId(task), ModelOfVisits(TaskId(task), fates, late)).empty()) return false;
   }
   return time_is_up_ = true;
 }
@@ -308,7 +310,8 @@ bool ScriptedWorld::Finished() const {
     for (Seat& seat : self->seats_) seat.process->Post(Drain{absl::Seconds(30)});
     return false;
   }
-  const bool drained = std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.process->drained(); });
+  const bool drained =
+      std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.process->drained(); });
   return drained && !self->LivesAgain();
 }
 
@@ -316,7 +319,7 @@ bool ScriptedWorld::Finished() const {
 // next owner.
 bool ScriptedWorld::LivesAgain() {
   constexpr int kMostLives = 4;
-  if (!options_.timed || options_.guarantee != spec::Guarantee::kAtMostOnce || lives_ == kMostLives) return false;
+  if (!options_.timed || !AtMostOnce() || lives_ == kMostLives) return false;
   time_is_up_ = false;
   if (TimeIsUp(/*now=*/true)) return false;
   ++lives_;

@@ -77,6 +77,7 @@ class ScriptedWorld {
     bool Done() const { return produced == records.size(); }
   };
 
+  bool AtMostOnce() const { return options_.guarantee == spec::Guarantee::kAtMostOnce; }
   std::string Standing() const;
   void Produce();
   void ProduceTo(const TopicPartition& partition, Source& source);
@@ -88,10 +89,16 @@ class ScriptedWorld {
   bool LivesAgain();
   std::string Verify();
   std::string VerifyTask(TaskId task);
-  std::set<int64_t> Done(TaskId task);
-  TimedModel ModelOfTime(TaskId task, const std::set<int64_t>& done, std::set<int64_t>* late) const;
+  struct Fates {
+    std::set<int64_t> done;
+    std::vector<int64_t> dead;  // in order
+  };
+  Fates FatesOf(TaskId task);
+  std::string VerifyOnce(const std::vector<std::pair<std::optional<std::string>, Input>>& inputs, const Fates& fates,
+                         const std::set<int64_t>& late) const;
+  TimedModel ModelOfTime(TaskId task, const Fates& fates, std::set<int64_t>* late) const;
   std::string VerifyTime(TaskId task, const TimedModel& model) const;
-  VisitModel ModelOfVisits(TaskId task, const std::set<int64_t>& late) const;
+  VisitModel ModelOfVisits(TaskId task, const Fates& fates, const std::set<int64_t>& late) const;
   std::string VerifyVisits(TaskId task, const VisitModel& model) const;
   std::map<Bytes, Bytes> Replay(TaskId task, size_t store) const;
   Model::Stores Restored(TaskId task, const ScriptedDisk::Contents& disk) const;
