@@ -101,21 +101,6 @@ void CheckWindowCount(Document& document) {
   }
 }
 
-// What is due would have to be claimed before it is sent, as records are.
-void CheckAtMostOnce(Document& document) {
-  const Value* spec = document.spec();
-  if (StringIn(spec, "guarantee") != "AtMostOnce") return;
-  bool keeps_time = spec->Find("timers") != nullptr || !ItemsIn(spec, "visits").empty();
-  for (const Value& store : ItemsIn(spec, "stores")) {
-    keeps_time = keeps_time || store.Find("window") != nullptr || store.Find("session") != nullptr ||
-                 store.Find("ttl") != nullptr;
-  }
-  if (!keeps_time) return;
-  document.findings.Error(
-      Judge::kCode, spec->Find("guarantee")->at, Child(document.SpecPath(), "guarantee"),
-      "not supported yet: AtMostOnce with windows, sessions, timers, visits or ttl; use ExactlyOnce or AtLeastOnce");
-}
-
 // What is in the program's database is committed there, before the log: nothing of a transaction may depend on the log
 // alone.
 void CheckExternalStore(Document& document) {
@@ -214,7 +199,6 @@ void CheckCodeRules(Document& document) {
   CheckAllInSyncReplicas(document);
   CheckEnvironment(document);
   CheckWindowCount(document);
-  CheckAtMostOnce(document);
   CheckExternalStore(document);
   CheckPartitions(document);
   CheckTtlTimes(document);
