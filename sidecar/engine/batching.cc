@@ -103,14 +103,6 @@ bool EngineImpl::SettleFront(Task& task) {
           StrCat(Describe(task.id, front), " failed ", entry->count, entry->count == 1 ? " time" : " times",
                  ", last with ", entry->last.failure_class, " ", entry->last.error, ": ", entry->last.message,
                  "; the task is stopped: repair the program, then 'millstream tasks restart'; or set errors.onFailure");
-      if (at_most_once_ && front.due != nullptr) {
-        std::vector<Item> failed;  // as of a record: it had its one try
-        for (const Item& due : task.time->due) {
-          const Attempts::Entry* of = task.attempts.Find(due);
-          if (of != nullptr && of->final) failed.push_back(due);
-        }
-        PassOver(task, failed);
-      }
       Stop(task, std::move(why), at);
       return false;
     }
@@ -165,10 +157,10 @@ void EngineImpl::Cut(Task& task, Batch* batch) {
   }
 }
 
-// AtMostOnce: the offsets of a batch are committed before it is sent. Records that come back unhandled are claimed
-// already.
+// AtMostOnce: the offsets of a batch are committed before it is sent, and that what is due is not pending any more.
+// What comes back unhandled is claimed already.
 void EngineImpl::Claim(Task& task) {
-  bool moved = false;
+  bool moved = ClaimDue(task, *task.prepared);
   for (const Item& item : task.prepared->items) {
     if (item.due != nullptr) continue;
     TaskInput& input = task.inputs[item.input];
@@ -183,7 +175,8 @@ void EngineImpl::Claim(Task& task) {
 
 bool EngineImpl::CoversClaim(const Task& task, const Batch& batch) const {
   return std::all_of(batch.items.begin(), batch.items.end(), [&](const Item& item) {
-    return item.due != nullptr || item.next <= task.inputs[item.input].committed;
+    if (item.due != nullptr) return item.due->claim <= task.time->claims_committed;
+    return item.next <= task.inputs[item.input].committed;
   });
 }
 
@@ -192,9 +185,23 @@ void EngineImpl::DropPrepared(Task& task) {
   if (!task.prepared) return;
   const std::unique_ptr<Batch> batch = std::move(task.prepared);
   task.overlays.ReleasePin(batch->pin);
-  // What is due is looked for again, and what was found behind it: rows of a visit come in order.
-  if (std::erase_if(batch->items, [](const Item& item) { return item.due != nullptr; }) > 0) task.time->due.clear();
-  task.queue.PutBack(std::move(batch->items));
+  PutBack(task, std::move(batch->items));
+}
+
+// Before everything else of the task. What is due leads; if it is not claimed it is looked for again, and so is what
+// was found behind it: rows of a visit come in order.
+void EngineImpl::PutBack(Task& task, std::vector<Item> items) {
+  const auto records = std::find_if(items.begin(), items.end(), [](const Item& item) { return item.due == nullptr; });
+  if (records != items.begin()) {
+    std::deque<Item>& due = task.time->due;
+    if (at_most_once_) {
+      due.insert(due.begin(), std::make_move_iterator(items.begin()), std::make_move_iterator(records));
+    } else {
+      due.clear();
+    }
+    items.erase(items.begin(), records);
+  }
+  task.queue.PutBack(std::move(items));
 }
 
 void EngineImpl::OnBatchRead(Task& task, const BatchRead& read, KeysRead event) {

@@ -202,21 +202,48 @@ void EngineImpl::StageEnd(Task& task, store::StoreIndex store, std::string_view 
 // Something that was due is done: it is pending no more.
 void EngineImpl::SettleDue(Task& task, const Item& item) {
   const DueItem& due = *item.due;
-  if (due.what == DueItem::What::kVisit) return SettleVisited(task, item);
-  StageRow(task, internal_store_, due.row, std::nullopt);
+  if (due.claim == 0) StageDone(task, item);
   task.attempts.Done(due);
-  if (due.what == DueItem::What::kTimer) {
-    StageRow(task, internal_store_, TimerByName(due.clock, *item.record.key, due.name), std::nullopt);
-    metrics_.timers_fired->Add();
-    return;
+  switch (due.what) {
+    case DueItem::What::kTimer:
+      return metrics_.timers_fired->Add();
+    case DueItem::What::kClosing:
+      return metrics_.windows_closed->Add();
+    case DueItem::What::kVisit:
+      return (item.record.key ? metrics_.rows_visited : metrics_.visits_ended)->Add();
   }
-  metrics_.windows_closed->Add();
-  const spec::StoreSpec& store = spec_.stores[due.store];
-  if (ExpiresAt(store, due.bounds) <= task.time->clock.time()) {
+}
+
+// The rows by which it is pending go, or become those of what comes next.
+void EngineImpl::StageDone(Task& task, const Item& item) {
+  const DueItem& due = *item.due;
+  if (due.what == DueItem::What::kVisit) return StageVisited(task, item);
+  StageRow(task, internal_store_, due.row, std::nullopt);
+  if (due.what == DueItem::What::kTimer)
+    return StageRow(task, internal_store_, TimerByName(due.clock, *item.record.key, due.name), std::nullopt);
+  // AtMostOnce: its row is still to be sent.
+  if (!at_most_once_ && ExpiresAt(spec_.stores[due.store], due.bounds) <= task.time->clock.time()) {
     StageRow(task, due.store, due.row_key, std::nullopt);
   } else {
     StageEnd(task, due.store, due.row_key, due.bounds, due.time);
   }
+}
+
+// AtMostOnce: before it is sent. False: there is nothing of the kind in the batch, or it was claimed before.
+bool EngineImpl::ClaimDue(Task& task, Batch& batch) {
+  bool claimed = false;
+  for (Item& item : batch.items) {
+    if (item.due == nullptr) break;  // they lead
+    if (item.due->claim != 0) continue;
+    const Item* next = &item == &batch.items.back() ? nullptr : &item + 1;
+    const bool more = item.due->what == DueItem::What::kVisit && next != nullptr && next->due != nullptr;
+    if (!more) StageDone(task, item);  // of the rows of a visit the last one has the position
+    auto due = std::make_shared<DueItem>(*item.due);
+    due->claim = pipeline_.open_number();
+    item.due = std::move(due);
+    claimed = true;
+  }
+  return claimed;
 }
 
 // The time a timer has; nullopt: it is not pending.

@@ -96,6 +96,7 @@ class EngineImpl final : public Engine, private PipelineHost {
   void Stop(Task& task, std::string error, std::optional<TaskStatus::Place> at);
   void Leave(Task& task, Task::Leaving how);
   void KeepClaimed(Task& task);
+  void DropWaiting(Task& task);
   void Lose(Task& task, const absl::Status& cause);
   void AdvanceLeaving(Task& task);
   void Rewind(Task& task);
@@ -108,6 +109,7 @@ class EngineImpl final : public Engine, private PipelineHost {
   void Cut(Task& task, Batch* batch);
   void Claim(Task& task);
   void DropPrepared(Task& task);
+  void PutBack(Task& task, std::vector<Item> items);
   void TrySend(Task& task);
   bool MaySend(const Task& task);
   void Send(Task& task, Worker& worker);
@@ -161,6 +163,8 @@ class EngineImpl final : public Engine, private PipelineHost {
   void TakeDue(Task& task, DueFeed feed, const Bytes& row, const DueRow& due);
   void StageEnd(Task& task, store::StoreIndex store, std::string_view row_key, const Bounds& bounds, int64_t now);
   void SettleDue(Task& task, const Item& item);
+  void StageDone(Task& task, const Item& item);
+  bool ClaimDue(Task& task, Batch& batch);
   std::optional<int64_t> PendingTime(const Task& task, const Batch& batch, const Bytes& by_name) const;
   void StageTimers(Task& task, const Batch& batch, const std::vector<protocol::TimerOp>& timers);
   bool HoldForTimers(Task& task, const protocol::Result& result, std::shared_ptr<const void> buffer);
@@ -183,7 +187,7 @@ class EngineImpl final : public Engine, private PipelineHost {
   void ReadVisited(Task& task, uint32_t visit, std::shared_ptr<const VisitProgress> run, std::optional<Bytes> after);
   void OnVisitedRead(Task& task, const VisitedRead& read, RangeScanned event);
   void TakeVisited(Task& task, const VisitedRead& read, std::optional<Bytes> key);
-  void SettleVisited(Task& task, const Item& item);
+  void StageVisited(Task& task, const Item& item);
   void PassVisited(Task& task, const Item& item);
   void StageVisits(Task& task, const std::vector<protocol::VisitOp>& ops, int64_t time_ms);
 
@@ -205,7 +209,6 @@ class EngineImpl final : public Engine, private PipelineHost {
   void DropFaulty(Worker& worker, std::string_view code, const std::string& message);
   void WorkerGone(Worker& worker, bool crashed, const std::string& cause);
   void Suspect(Task& task, const Batch& batch, const std::string& cause);
-  void PassOver(Task& task, const std::vector<Item>& items);
   void Charge(Task& task, const Item& item, protocol::Failure failure, bool retriable);
   void OverLimits(Task& task, Batch& batch, const protocol::Result& result, const absl::Status& limits);
   void Isolate(Task& task, const Batch& batch, size_t items);

@@ -26,10 +26,7 @@ void EngineImpl::WorkerGone(Worker& worker, bool crashed, const std::string& cau
     Task* task = Find(id);
     MS_CHECK(task != nullptr && task->in_flight && task->in_flight->seq == seq);
     const std::unique_ptr<Batch> batch = std::move(task->in_flight);
-    if (at_most_once_) {  // they had their one try
-      PassOver(*task, batch->items);
-      continue;
-    }
+    if (at_most_once_) continue;  // they had their one try
     if (crashed) Suspect(*task, *batch, cause);
     ReturnItems(*task, *batch, 0);
   }
@@ -43,16 +40,6 @@ void EngineImpl::WorkerGone(Worker& worker, bool crashed, const std::string& cau
   worker.tasks = 0;
   worker.waiting.clear();
   LoseGathered(worker);
-}
-
-// AtMostOnce: what was due of what was handed over is pending no more; records were claimed before.
-void EngineImpl::PassOver(Task& task, const std::vector<Item>& items) {
-  for (const Item& item : items) {
-    if (item.due == nullptr) continue;
-    StageOffsets(task);
-    SettleDue(task, item);
-  }
-  if (task.time) task.time->due.clear();  // looked for again, as after any batch
 }
 
 // protocol.md, "Poison": the records that were out may have crashed the worker. Now they are traced: the worker names

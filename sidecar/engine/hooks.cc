@@ -102,7 +102,7 @@ void EngineImpl::OnHookResult(Task& task, Batch& batch, const protocol::Result& 
     // It may have written between rows of a visit that were found: they are read again.
     if (VisitPending(task)) {
       DropPrepared(task);
-      task.time->due.clear();
+      task.time->ForgetDue();
     }
   }
   StageOutputs(task, result.outputs);

@@ -23,6 +23,8 @@ struct DueItem {
   What what = What::kTimer;
   Bytes row;         // its identity: in the internal store, except of a visit
   int64_t time = 0;  // of a visit: when it was started
+  // AtMostOnce: the transaction by which it is not pending any more. 0: it is.
+  uint64_t claim = 0;
   // kTimer.
   protocol::TimerClock clock = protocol::TimerClock::kEventTime;
   std::string name;

@@ -125,7 +125,8 @@ void EngineImpl::OnMessage(Worker& worker, const protocol::Result& result) {
   }
   if (worker.goodbye && worker.finalize) {  // what it has gathered of the batch it will not be asked for
     const std::unique_ptr<Batch> batch = std::move(task->in_flight);
-    return at_most_once_ ? PassOver(*task, batch->items) : ReturnItems(*task, *batch, 0);
+    if (!at_most_once_) ReturnItems(*task, *batch, 0);
+    return;
   }
   if (LostDatabase(*task, result)) return;
   metrics_.batch_seconds->Observe(absl::ToDoubleSeconds(now_ - task->in_flight->sent));
@@ -237,11 +238,8 @@ void EngineImpl::ReturnItems(Task& task, Batch& batch, size_t from) {
   const bool sends = task.leaving == Task::Leaving::kNo && task.phase == Task::Phase::kRunning;
   if (from >= batch.items.size() || (!sends && !at_most_once_)) return;
   DropPrepared(task);
-  // What is due is looked for again, and what was found behind it: rows of a visit come in order.
-  if (batch.items[from].due != nullptr) task.time->due.clear();
-  while (from < batch.items.size() && batch.items[from].due != nullptr) ++from;
-  task.queue.PutBack({std::make_move_iterator(batch.items.begin() + static_cast<ptrdiff_t>(from)),
-                      std::make_move_iterator(batch.items.end())});
+  PutBack(task, {std::make_move_iterator(batch.items.begin() + static_cast<ptrdiff_t>(from)),
+                 std::make_move_iterator(batch.items.end())});
 }
 
 }  // namespace millstream::engine

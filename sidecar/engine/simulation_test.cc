@@ -288,6 +288,7 @@ TEST_F(SimulationTest, AtMostOnceCalm) {
   WorldOptions options;
   options.inputs = 2;
   options.faults = FaultRates::None();
+  options.only_workers_end = true;
   options.bad_records = false;
   options.on_failure = spec::FailureAction::kDeadLetter;
   options.guarantee = spec::Guarantee::kAtMostOnce;
@@ -298,10 +299,26 @@ TEST_F(SimulationTest, TimedAtMostOnceCalm) {
   WorldOptions options;
   options.timed = options.visits = true;
   options.faults = FaultRates::None();
+  options.only_workers_end = true;
   options.bad_records = false;
   options.on_failure = spec::FailureAction::kDeadLetter;
   options.guarantee = spec::Guarantee::kAtMostOnce;
   RunAll(options, 10);
+}
+
+// Only what a worker has when it ends is lost.
+TEST_F(SimulationTest, TimedAtMostOnceWorkersEnd) {
+  WorldOptions options;
+  options.timed = options.visits = true;
+  options.faults = FaultRates::None();
+  options.only_workers_end = true;
+  options.faults.worker_crash = 0.01;
+  options.faults.worker_hang = 0.001;
+  options.faults.worker_goodbye = 0.005;
+  options.faults.nonsense = 0.002;
+  options.on_failure = spec::FailureAction::kDeadLetter;
+  options.guarantee = spec::Guarantee::kAtMostOnce;
+  RunAll(options, 30);
 }
 
 // Records that fail move time; without dead letters they leave no trace that the model could follow.

@@ -99,6 +99,7 @@ void EngineImpl::Committed(Task& task, const TaskPart& part, const Transaction& 
     if (!spec_.stores.empty()) task.unapplied.inputs[spec_.inputs[i].topic] = input.committed;
   }
   if (part.clock) task.time->committed = *part.clock;
+  if (task.time) task.time->claims_committed = transaction.number;
   task.records += part.records;
   totals_.records_committed += part.records;
   if (part.records > 0) metrics_.records->Add(static_cast<double>(part.records));
@@ -138,6 +139,8 @@ void EngineImpl::OnRecovered() {
     if (task->leaving != Task::Leaving::kLost) Rewind(*task);
     if (task->time && task->time->loaded) {
       task->time->clock = task->time->stored = task->time->committed;
+      const uint64_t committed = task->time->claims_committed;
+      std::erase_if(task->time->due, [=](const Item& item) { return item.due->claim > committed; });
       task->time->Forget();
     }
     if (consecutive_aborts_ > 1) {

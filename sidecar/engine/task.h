@@ -57,6 +57,7 @@ struct TaskTime {
   uint64_t look = 0;                   // its number: answers of earlier ones do not count
   std::deque<Item> due;                // found, to be sent before any record; all of one feed, or of one visit
   bool visits = true;                  // one may be under way: look
+  uint64_t claims_committed = 0;  // AtMostOnce: the last transaction; what it or one before has claimed may be sent
   // As TaskInput::trace_until and single_until.
   bool trace = false, single = false;
 
@@ -76,8 +77,12 @@ struct TaskTime {
     floor[i] = std::min(floor[i], time);
     if (row < first[i]) first[i] = row;
   }
+  // What is claimed stays: it is pending nowhere else.
+  void ForgetDue() {
+    std::erase_if(due, [](const Item& item) { return item.due->claim == 0; });
+  }
   void Forget() {
-    due.clear();
+    ForgetDue();
     floor.fill(kNoTime);
     first.fill(Bytes());
     looking = false;

@@ -288,6 +288,8 @@ void EngineImpl::On(RestartTask event) {
     if (task->attempts.Find(item) == nullptr) untried.push_back(std::move(item));  // the others had their one try
   }
   task->queue.PutBack(std::move(untried));
+  if (task->time)
+    std::erase_if(task->time->due, [&](const Item& item) { return task->attempts.Find(item) != nullptr; });
   task->attempts = Attempts();
   for (uint32_t i = 0; i < task->inputs.size(); ++i) {
     TaskInput& input = task->inputs[i];
@@ -316,13 +318,18 @@ void EngineImpl::Leave(Task& task, Task::Leaving how) {
   if (task.leaving == Task::Leaving::kLost) {
     Cancel(task);
     DropPrepared(task);
-    task.queue.Clear();
+    DropWaiting(task);
   } else {
     task.cancel_at = draining_ ? drain_finish_ : now_ + kGiveUpGrace;
     DropPrepared(task);
     KeepClaimed(task);
   }
   Mark(task);
+}
+
+void EngineImpl::DropWaiting(Task& task) {
+  task.queue.Clear();
+  if (task.time) task.time->due.clear();
 }
 
 // AtMostOnce: records whose offsets are committed, or about to be, come to nobody else. Of the others a leaving task
@@ -342,12 +349,13 @@ void EngineImpl::Lose(Task& task, const absl::Status& cause) {
 
 void EngineImpl::AdvanceLeaving(Task& task) {
   if (!task.open()) return;
-  const bool unsent = at_most_once_ && (task.prepared || !task.queue.empty()) && task.phase == Task::Phase::kRunning;
+  const bool waits = task.prepared || !task.queue.empty() || (task.time && !task.time->due.empty());
+  const bool unsent = at_most_once_ && waits && task.phase == Task::Phase::kRunning;
   if (task.in_flight || unsent) {
     if (now_ < task.cancel_at) return;
     Void(task);
     DropPrepared(task);
-    task.queue.Clear();
+    DropWaiting(task);
   }
   if (pipeline_.HasPart(task.id)) {
     if (pipeline_.HasStuckPart(task.id)) {

@@ -120,18 +120,15 @@ void EngineImpl::TakeVisited(Task& task, const VisitedRead& read, std::optional<
 
 // ---------------------------------------------------------------- effects
 
-// A row is done: the visit goes on behind it. Or the visit is over.
-void EngineImpl::SettleVisited(Task& task, const Item& item) {
+// The visit goes on behind the row. Or it is over.
+void EngineImpl::StageVisited(Task& task, const Item& item) {
   const std::string& name = spec_.visits[item.due->visit].name;
   if (item.record.key) {
-    PassVisited(task, item);
     StageRow(task, internal_store_, VisitRow(name),
              VisitValue({item.due->run->started_ms, *item.record.key, item.due->run->data}));
-    return;
+  } else {
+    StageRow(task, internal_store_, VisitRow(name), std::nullopt);
   }
-  task.attempts.Done(*item.due);
-  metrics_.visits_ended->Add();
-  StageRow(task, internal_store_, VisitRow(name), std::nullopt);
 }
 
 // One of several rows that are done: the last of them has the position.

@@ -232,7 +232,7 @@ void EngineImpl::SettleTime(Task& task, Batch& batch, const protocol::Result& re
   StageVisits(task, result.visits, batch.items[done - 1].record.timestamp_ms);
   StageEnds(task, batch, result.ops, before);
   if (due) task.time->trace = task.time->single = false;
-  task.time->due.clear();  // found before this batch changed timers; looked for again
+  task.time->ForgetDue();  // found before this batch changed timers; looked for again
 }
 
 void EngineImpl::Late(Task& task, const Item& item, const BatchTime::OfItem& of) {

@@ -26,16 +26,23 @@ std::string DueOutput(const protocol::Batch& batch, const protocol::RecordItem& 
   }
 }
 
+std::string RecordName(int64_t id) { return StrCat("record ", id); }
+
 void Handovers::Sent(const std::string& process, WorkerId worker, std::string_view frame) {
   const absl::StatusOr<protocol::SidecarMessage> message =
       protocol::DecodeSidecarMessage(frame.substr(protocol::kFrameHeaderBytes));
   MS_CHECK_OK(message);
-  if (const auto* cancel = std::get_if<protocol::Cancel>(&*message)) out_[{process, worker}].erase(cancel->seq);
+  auto& out = out_[{process, worker}];
+  if (const auto* cancel = std::get_if<protocol::Cancel>(&*message)) {
+    Lose(out[cancel->seq]);
+    out.erase(cancel->seq);
+  }
   const auto* batch = std::get_if<protocol::Batch>(&*message);
   if (batch == nullptr) return;
-  std::vector<std::string>& due = out_[{process, worker}][batch->seq];
+  std::vector<std::string>& names = out[batch->seq];
   for (const protocol::RecordItem& item : batch->items) {
-    if (item.type != protocol::RecordItem::Type::kRecord) due.push_back(DueOutput(*batch, item));
+    names.push_back(item.type == protocol::RecordItem::Type::kRecord ? RecordName(Input::Decode(item.value.value()).id)
+                                                                     : DueOutput(*batch, item));
   }
 }
 
@@ -46,14 +53,14 @@ void Handovers::Answered(const std::string& process, WorkerId worker, const prot
   if (batch == of->second.end()) return;
   const bool over = std::any_of(result.outputs.begin(), result.outputs.end(),
                                 [](const auto& output) { return output.value && output.value->size() >= kTooLarge; });
-  if (over) lost_.insert(batch->second.begin(), batch->second.end());
+  if (over) Lose(batch->second);
   of->second.erase(batch);
 }
 
 void Handovers::WorkerGone(const std::string& process, WorkerId worker) {
   const auto of = out_.find({process, worker});
   if (of == out_.end()) return;
-  for (const auto& [seq, due] : of->second) lost_.insert(due.begin(), due.end());
+  for (const auto& [seq, names] : of->second) Lose(names);
   out_.erase(of);
 }
 

@@ -38,8 +38,8 @@ std::string ScriptedWorld::Verify() {
     std::string wrong = VerifyTask(TaskId(task));
     if (!wrong.empty()) return StrCat("task ", task, ": ", wrong);
   }
-  for (const auto& [id, times] : scene_.handovers.calls()) {
-    if (AtMostOnce() && times > 1) return StrCat("record ", id, " was handled ", times, " times");
+  for (const auto& [name, times] : scene_.handovers.calls()) {
+    if (AtMostOnce() && times > 1) return StrCat(name, " was handled ", times, " times");
   }
   return VerifyLoop();
 }
@@ -57,7 +57,12 @@ std::string ScriptedWorld::VerifyLoop() {
   return found.size() == looped_.size() ? "" : "there are records in the loop that nothing sent";
 }
 
-// AtMostOnce: nothing comes twice, and without a fault nothing is lost.
+// AtMostOnce: where only workers end, what they had is lost and nothing else.
+bool ScriptedWorld::MayLack(const std::string& name) const {
+  return AtMostOnce() && (!options_.only_workers_end || scene_.handovers.MayBeLost(name));
+}
+
+// AtMostOnce: nothing comes twice, and nothing is lost for no reason.
 std::string ScriptedWorld::VerifyOnce(const std::vector<std::pair<std::optional<std::string>, Input>>& inputs,
                                       const Fates& fates, const std::set<int64_t>& late) const {
   for (size_t i = 0; i < fates.dead.size(); ++i) {
@@ -65,10 +70,9 @@ std::string ScriptedWorld::VerifyOnce(const std::vector<std::pair<std::optional<
     if (fates.done.contains(id)) return StrCat("record ", id, " has an output and is among the dead letters");
     if (i > 0 && fates.dead[i - 1] == id) return StrCat("record ", id, " is among the dead letters twice");
   }
-  if (options_.faults != FaultRates::None()) return "";
   for (const auto& [key, input] : inputs) {
     const bool dead = std::binary_search(fates.dead.begin(), fates.dead.end(), input.id);
-    if (!fates.done.contains(input.id) && !dead && !late.contains(input.id))
+    if (!fates.done.contains(input.id) && !dead && !late.contains(input.id) && !MayLack(RecordName(input.id)))
       return StrCat("record ", input.id, " is lost");
   }
   return "";
@@ -199,7 +203,7 @@ std::string ScriptedWorld::VerifyTime(TaskId task, const TimedModel& model) cons
   const std::map<std::string, int> expected = model.Outputs();
   for (const auto& [output, times] : expected) {
     const int came = outputs[output];
-    const bool may_lack = AtMostOnce() && came < times && scene_.handovers.MayBeLost(output);
+    const bool may_lack = came < times && MayLack(output);
     if (came == 0 && !may_lack) return StrCat("no ", output, ": a closing or timer is missing");
     if (came != times && !may_lack && options_.guarantee != spec::Guarantee::kAtLeastOnce)
       return StrCat(output, " came ", came, " times");
@@ -257,9 +261,8 @@ std::string ScriptedWorld::VerifyVisits(TaskId task, const VisitModel& model) co
       if (IsVisitOutput(*record.value) && record.key->ends_with(StrCat("@", task.value()))) ++came[*record.value];
     }
   }
-  std::string wrong =
-      model.Check(came, options_.guarantee != spec::Guarantee::kAtLeastOnce,
-                  [&](const std::string& output) { return AtMostOnce() && scene_.handovers.MayBeLost(output); });
+  std::string wrong = model.Check(came, options_.guarantee != spec::Guarantee::kAtLeastOnce,
+                                  [&](const std::string& output) { return MayLack(output); });
   if (!wrong.empty()) return wrong;
   for (const auto& [row, value] : Replay(task, scene_.options.spec.ManifestStores())) {
     const auto [from, to] = VisitRange();

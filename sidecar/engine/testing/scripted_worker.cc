@@ -266,11 +266,12 @@ void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
     return Say(protocol::Extend{batch.seq, static_cast<uint32_t>(batch.next)}, events);
   }
   if (item.input.fate == Fate::kCrashes) {
-    handovers->Called(item.input.id);
+    handovers->Called(RecordName(item.input.id));
     state_ = State::kCrashed;
     return;
   }
   if (!item.due.empty()) {
+    handovers->Called(item.due);
     batch.outputs.push_back({0, item.key, item.due});
     ++batch.next;
     batch.extended = false;
@@ -280,13 +281,13 @@ void ScriptedWorker::Advance(Batch& batch, std::vector<Event>* events) {
     return;
   }
   const bool fails = item.input.fate == Fate::kFails || (item.input.fate == Fate::kFailsOnce && item.attempt == 1);
-  if (fails) handovers->Called(item.input.id);
+  if (fails) handovers->Called(RecordName(item.input.id));
   if (!fails && database != nullptr) return HandleInDatabase(batch, item, events);
   if (!fails) {
     Reads reads;
     RecentReads recent;
     if (!Gather(batch, item, &reads, events) || !GatherRecent(batch, item, &recent, events)) return;
-    handovers->Called(item.input.id);
+    handovers->Called(RecordName(item.input.id));
     Effects effects = Handle(item.key, item.input, reads);
     for (Write& write : effects.writes) {
       batch.known[{write.store, write.key}] = write.value;

@@ -36,6 +36,7 @@ struct WorldOptions {
   bool visits = false;      // walks over "totals"; with `timed`
   bool bad_records = true;  // records that fail, crash, exceed limits; not with kStop, which they would end
   FaultRates faults;
+  bool only_workers_end = false;  // no process, no transaction: `faults` have nothing of the kind
   EngineOptions::Mutation mutation = EngineOptions::Mutation::kNone;
   // Bounds of the engines, small enough that they are reached.
   int64_t transaction_bytes = 4000, overlay_bytes = 20'000, fetched_bytes = 20'000;
@@ -94,6 +95,7 @@ class ScriptedWorld {
     std::vector<int64_t> dead;  // in order
   };
   Fates FatesOf(TaskId task);
+  bool MayLack(const std::string& name) const;
   std::string VerifyOnce(const std::vector<std::pair<std::optional<std::string>, Input>>& inputs, const Fates& fates,
                          const std::set<int64_t>& late) const;
   TimedModel ModelOfTime(TaskId task, const Fates& fates, std::set<int64_t>* late) const;
