@@ -239,7 +239,7 @@ bool EngineImpl::ClaimDue(Task& task, Batch& batch) {
     const bool more = item.due->what == DueItem::What::kVisit && next != nullptr && next->due != nullptr;
     if (!more) StageDone(task, item);  // of the rows of a visit the last one has the position
     auto due = std::make_shared<DueItem>(*item.due);
-    due->claim = pipeline_.open_number();
+    due->claim = pipeline_.Open(now_).number;
     item.due = std::move(due);
     claimed = true;
   }

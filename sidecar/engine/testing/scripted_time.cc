@@ -152,13 +152,6 @@ bool TimedModel::Reject(const std::optional<std::string>& key, int64_t id) {
          TakenBySession(kStays, *key, at);
 }
 
-bool TimedModel::Late(const std::optional<std::string>& key, int64_t id) {
-  const std::optional<int64_t> now = now_;
-  const bool taken = Reject(key, id);
-  now_ = now;
-  return !taken;
-}
-
 bool TimedModel::Record(const std::optional<std::string>& key, int64_t id) {
   if (!Reject(key, id)) return false;
   if (!key) return true;

@@ -68,10 +68,6 @@ class TimedModel {
   bool Record(const std::optional<std::string>& key, int64_t id);
   // The same for one that fails for good: time has passed, and that is all. False: it was late, and nobody tried.
   bool Reject(const std::optional<std::string>& key, int64_t id);
-
-  // Whether it would be late. Nothing changes.
-  bool Late(const std::optional<std::string>& key, int64_t id);
-
   // At the end.
   std::map<std::string, int> Outputs() const;  // of closings and timers, how often each
   std::map<Bytes, Bytes> Rows(uint32_t store) const;

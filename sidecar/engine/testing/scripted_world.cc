@@ -143,6 +143,7 @@ std::string ScriptedWorld::Run() {
 // Where everything stands, for a run that does not end.
 std::string ScriptedWorld::Standing() const {
   std::string out = StrCat("; rebalancing ", rebalancing_, ", awaited ", awaited_.size(), ", draining ", draining_);
+  if (!not_yet_.empty()) StrAppend(&out, "; not as expected yet: ", not_yet_);
   for (const auto& [partition, source] : sources_) {
     const auto committed = scene_.log.Committed(partition);
     const auto owner = owners_.at(TaskId(partition.partition.value()));
@@ -282,8 +283,10 @@ bool ScriptedWorld::TimeIsUp(bool now) {
   for (int task = 0; task < options_.partitions; ++task) {
     std::set<int64_t> late;
     const Fates fates = FatesOf(TaskId(task));
-    if (!VerifyTime(TaskId(task), ModelOfTime(TaskId(task), fates, &late)).empty()) return false;
-    if (options_.visits && !VerifyVisits(TaskId(task), ModelOfVisits(TaskId(task), fates, late)).empty()) return false;
+    not_yet_ = VerifyTime(TaskId(task), ModelOfTime(TaskId(task), fates, &late));
+    if (options_.visits && not_yet_.empty())
+      not_yet_ = VerifyVisits(TaskId(task), ModelOfVisits(TaskId(task), fates, late));
+    if (!not_yet_.empty()) return false;
   }
   return time_is_up_ = true;
 }

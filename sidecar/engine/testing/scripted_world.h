@@ -135,7 +135,8 @@ class ScriptedWorld {
   uint64_t steps_ = 0;
   Totals totals_;
   bool draining_ = false, time_is_up_ = false;
-  int lives_ = 1;  // of all members: they are drained at the end of each
+  std::string not_yet_;  // what time has still to bring
+  int lives_ = 1;        // of all members: they are drained at the end of each
 };
 
 // The spec and options of the world's processor: two stores ("totals" prefetched, "index" not), one output.
