@@ -49,15 +49,15 @@ def path_to(thing, subresource=None):
 class Api:
     """One user's way to one API server. Thread-safe: each thread has a connection of its own."""
 
-    def __init__(self, port, ca, *, certificate=None, token=None, timeout=60.0):
-        self.port, self.token, self.timeout = port, token, timeout
+    def __init__(self, port, ca, *, certificate=None, token=None, timeout=60.0, host="127.0.0.1"):
+        self.host, self.port, self.token, self.timeout = host, port, token, timeout
         self.tls = ssl.create_default_context(cafile=str(ca))
         if certificate:
             self.tls.load_cert_chain(*map(str, certificate))
         self.local = threading.local()
 
     def _connect(self):
-        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=self.timeout, context=self.tls)
+        return http.client.HTTPSConnection(self.host, self.port, timeout=self.timeout, context=self.tls)
 
     def _headers(self, content_type):
         return {"Content-Type": content_type, "Accept": "application/json", **({"Authorization": f"Bearer {self.token}"} if self.token else {})}

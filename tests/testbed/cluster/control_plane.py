@@ -10,6 +10,7 @@ Many may run at once: every one has ports and a folder of its own. Not thread-sa
 """
 
 import contextlib
+import ipaddress
 import json
 import os
 import pathlib
@@ -89,6 +90,7 @@ class ControlPlane:
         self.bin = programs.home()
         self.with_scheduler, self.with_audit = scheduler, audit
         self.api_flags, self.controller_flags = list(api_flags), list(controller_flags)
+        self.host, self.services = HOST, SERVICES  # where the API server listens, and the range it takes addresses of services from
         self.processes = {}
         self.watchdog = self.authority = self.admin = self.url = None
 
@@ -132,22 +134,22 @@ class ControlPlane:
 
     def _start(self):
         etcd, peer, port = free_ports(3)
-        self.url = f"https://{HOST}:{port}"
+        self.url = f"https://{self.host}:{port}"
         server = self.authority.issue("apiserver", "/CN=kube-apiserver", client=False, server=[
-            f"IP:{HOST}", "IP:10.96.0.1", "DNS:localhost", "DNS:kubernetes", "DNS:kubernetes.default", "DNS:kubernetes.default.svc",
+            f"IP:{self.host}", f"IP:{ipaddress.ip_network(self.services)[1]}", "DNS:localhost", "DNS:kubernetes", "DNS:kubernetes.default", "DNS:kubernetes.default.svc",
             f"DNS:kubernetes.default.svc.{DOMAIN}"])
         admin = self.authority.issue("admin", "/O=system:masters/CN=admin")
-        self.admin = Api(port, self.authority.ca, certificate=admin)
+        self.admin = Api(port, self.authority.ca, certificate=admin, host=self.host)
         self.kubeconfig_of("admin", admin)
         self._run("etcd", "--name=e0", f"--data-dir={self.folder}/etcd", "--unsafe-no-fsync", "--log-level=warn",
                   f"--listen-client-urls=http://{HOST}:{etcd}", f"--advertise-client-urls=http://{HOST}:{etcd}",
                   f"--listen-peer-urls=http://{HOST}:{peer}", f"--initial-advertise-peer-urls=http://{HOST}:{peer}", f"--initial-cluster=e0=http://{HOST}:{peer}")
-        self._run("kube-apiserver", f"--etcd-servers=http://{HOST}:{etcd}", f"--bind-address={HOST}", f"--advertise-address={HOST}", f"--secure-port={port}",
+        self._run("kube-apiserver", f"--etcd-servers=http://{HOST}:{etcd}", f"--bind-address={self.host}", f"--advertise-address={self.host}", f"--secure-port={port}",
                   f"--tls-cert-file={server[0]}", f"--tls-private-key-file={server[1]}", f"--client-ca-file={self.authority.ca}",
                   "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
                   f"--service-account-issuer=https://kubernetes.default.svc.{DOMAIN}", f"--service-account-signing-key-file={self.authority.service_accounts}",
-                  f"--service-account-key-file={self.authority.service_accounts}", f"--service-cluster-ip-range={SERVICES}",
-                  "--endpoint-reconciler-type=none", *self._audit_flags(), *self.api_flags)
+                  f"--service-account-key-file={self.authority.service_accounts}", f"--service-cluster-ip-range={self.services}",
+                  *self._node_flags(), *self._audit_flags(), *self.api_flags)
         self.wait(self.ready, "kube-apiserver to be ready")
         manager = self.kubeconfig_of("controller-manager", self.authority.issue("controller-manager", "/CN=system:kube-controller-manager"))
         self._run("kube-controller-manager", f"--kubeconfig={manager}", f"--service-account-private-key-file={self.authority.service_accounts}",
@@ -165,6 +167,10 @@ class ControlPlane:
     def _run(self, name, *arguments):
         self.processes[name] = Process(name, self.folder, self.watchdog, [self.bin / name, *arguments])
         self.processes[name].start()
+
+    def _node_flags(self):
+        """Without a node nobody asks for the service `kubernetes`, and an address on loopback could not be its endpoint."""
+        return ["--endpoint-reconciler-type=none"]
 
     def _audit_flags(self):
         if not self.with_audit:
@@ -226,7 +232,7 @@ class ControlPlane:
 
     def account(self, namespace, name):
         """An Api as that service account."""
-        return Api(self.admin.port, self.authority.ca, token=self.token(namespace, name))
+        return Api(self.admin.port, self.authority.ca, token=self.token(namespace, name), host=self.host)
 
     def account_kubeconfig(self, namespace, name, path=None):
         """A kubeconfig file for that service account."""
