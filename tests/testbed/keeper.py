@@ -31,10 +31,10 @@ def end_at_signals():
         signal.signal(number, lambda *_: sys.exit(0))
 
 
-def keep(folder, environment):
-    """Says that all is up, and waits for a signal."""
+def keep(folder, environment, **more):
+    """Says that all is up, and waits for a signal. What else commands want to know of it goes into state.json beside the environment."""
     state = folder / "state.json"
-    state.with_suffix(".new").write_text(json.dumps({"keeper": os.getpid(), "environment": environment}), encoding="ascii")
+    state.with_suffix(".new").write_text(json.dumps({"keeper": os.getpid(), "environment": environment, **more}), encoding="ascii")
     state.with_suffix(".new").rename(state)
     while True:
         signal.pause()

@@ -2,17 +2,21 @@
 """A Kubernetes control plane for people and scripts:
 
 ./dev cluster up [--scheduler]                start one; prints its folder
+./dev cluster up node                         one with a real node, on which containers run (root); prints the folder of the one that runs already
+./dev cluster load FILE..                     images into the node: OCI archives, as ./dev images makes them
+./dev cluster node COMMAND [ARG..]            a command inside the node: ctr -n k8s.io containers list
 ./dev cluster kubectl ARG..                   the real kubectl against the one that was started last (MILLSTREAM_CLUSTER=FOLDER: another)
 ./dev cluster helm ARG..                      the same with helm
 ./dev cluster down [FOLDER]                   end and remove them (default: all that `up` started)
-./dev cluster run [--scheduler] -- COMMAND [ARG..]    start, run the command, end; KUBECONFIG is set and kubectl and helm are on the PATH
+./dev cluster run [node] [--scheduler] -- COMMAND [ARG..]    start, run the command, end; KUBECONFIG is set and kubectl and helm are on the PATH
 ./dev cluster list                            what runs
 ./dev cluster prepare                         build what a first start would build: ten minutes on two cores
 
-There is no node: what is applied is stored and its controllers act, but no container runs.
+Without `node` there is none: what is applied is stored and its controllers act, but no container runs.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import shutil
@@ -22,6 +26,8 @@ import tempfile
 import time
 
 import control_plane
+import namespaces
+import node
 import programs
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -31,6 +37,8 @@ RUNS = programs.CACHE / "cluster-runs"
 
 
 def cluster_for(options, folder):
+    if options.rest == ["node"]:
+        return node.ClusterWithNode(folder)
     return control_plane.ControlPlane(folder, scheduler=options.scheduler)
 
 
@@ -39,14 +47,19 @@ def keep(options):
     folder = pathlib.Path(options.folder)
     keeper.end_at_signals()
     with cluster_for(options, folder) as cluster:
-        keeper.keep(folder, cluster.environment())
+        facts = {"enter": cluster.node.room.enter, "host": cluster.network.host} if options.rest == ["node"] else {}
+        keeper.keep(folder, cluster.environment(), **facts)
 
 
 def up(options):
+    if options.rest == ["node"] and (running := [folder for folder, facts in keeper.runs(RUNS).items() if "enter" in facts]):
+        print(running[-1])
+        print("runs already; ./dev cluster down ends and removes it", file=sys.stderr)
+        return 0
     programs.home()
     RUNS.mkdir(parents=True, exist_ok=True)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=RUNS))
-    command = [sys.executable, __file__, "keep", "--folder", str(folder), *(["--scheduler"] if options.scheduler else [])]
+    command = [sys.executable, __file__, "keep", "--folder", str(folder), *(["--scheduler"] if options.scheduler else []), *options.rest]
     with open(folder / "keeper.log", "wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         # The keeper's folder goes with it when it fails: what it said is read from the open file.
@@ -59,6 +72,8 @@ def up(options):
                 time.sleep(0.05)
     print(folder)
     print("./dev cluster kubectl ... talks to it, ./dev cluster down ends and removes it", file=sys.stderr)
+    if host := json.loads((folder / "state.json").read_text(encoding="ascii")).get("host"):
+        print(f"./dev cluster load FILE brings images; pods reach this machine as {host}", file=sys.stderr)
     return 0
 
 
@@ -66,15 +81,37 @@ def down(options):
     return keeper.end(RUNS, " ".join(options.rest) or None, 60)
 
 
+def chosen(which=lambda facts: True, how="./dev cluster up"):
+    """What the cluster's keeper wrote: of the one that MILLSTREAM_CLUSTER names, else of the one started last."""
+    found = {folder: facts for folder, facts in keeper.runs(RUNS).items() if which(facts)}
+    named = os.environ.get("MILLSTREAM_CLUSTER")
+    folder = pathlib.Path(named) if named else next(reversed(found), None)
+    if folder not in found:
+        raise control_plane.ClusterFailed(f"nothing runs{' in ' + named if named else ''}: {how} starts one")
+    return found[folder]
+
+
 def client(options):
     """kubectl or helm in place of this process."""
-    found = keeper.runs(RUNS)
-    chosen = os.environ.get("MILLSTREAM_CLUSTER")
-    folder = pathlib.Path(chosen) if chosen else next(reversed(found), None)
-    if folder not in found:
-        print(f"cluster: nothing runs{' in ' + chosen if chosen else ''}: ./dev cluster up starts one", file=sys.stderr)
-        return 1
-    os.execvpe(str(programs.home() / options.verb), [options.verb, *options.rest], {**os.environ, **found[folder]["environment"]})
+    facts = chosen()
+    os.execvpe(str(programs.home() / options.verb), [options.verb, *options.rest], {**os.environ, **facts["environment"]})
+
+
+def inside(options):
+    """A command inside the node in place of this process."""
+    if not options.rest:
+        raise control_plane.ClusterFailed("`node` takes a command: ./dev cluster node ctr -n k8s.io images list")
+    enter = chosen(lambda facts: "enter" in facts, "./dev cluster up node")["enter"]
+    os.execvp(enter[0], [*enter, *options.rest])
+
+
+def load(options):
+    enter = chosen(lambda facts: "enter" in facts, "./dev cluster up node")["enter"]
+    for path in options.rest:
+        done = subprocess.run([*enter, "ctr", "-n", "k8s.io", "images", "import", str(pathlib.Path(path).resolve())], check=False)
+        if done.returncode != 0:
+            return done.returncode
+    return 0
 
 
 def run(options):
@@ -95,14 +132,15 @@ def show(_):
 
 def main(arguments):
     command = []
-    if arguments[:1] not in (["kubectl"], ["helm"]) and "--" in arguments:
+    passed_on = arguments[:1] in (["kubectl"], ["helm"], ["node"])
+    if not passed_on and "--" in arguments:
         at = arguments.index("--")
         arguments, command = arguments[:at], arguments[at + 1:]
-    if arguments[:1] in (["kubectl"], ["helm"]):
+    if passed_on:
         options = argparse.Namespace(verb=arguments[0], rest=arguments[1:], command=[])
     else:
         parser = argparse.ArgumentParser(prog="./dev cluster", usage=__doc__, add_help=False)
-        parser.add_argument("verb", choices=["up", "down", "run", "list", "prepare", "keep"])
+        parser.add_argument("verb", choices=["up", "down", "run", "list", "prepare", "keep", "load"])
         parser.add_argument("--scheduler", action="store_true")
         parser.add_argument("--folder")
         parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
@@ -110,10 +148,13 @@ def main(arguments):
         options.command = command
         if (options.verb == "run") != bool(command):
             parser.error("`run` takes a command after --, the others take none")
-    verbs = {"up": up, "down": down, "run": run, "list": show, "prepare": prepare, "keep": keep, "kubectl": client, "helm": client}
+        if options.verb in ("up", "run", "keep") and options.rest not in ([], ["node"]):
+            parser.error(f"`{options.verb}` takes `node` or nothing, not {' '.join(options.rest)}")
+    verbs = {"up": up, "down": down, "run": run, "list": show, "prepare": prepare, "keep": keep, "kubectl": client, "helm": client, "node": inside,
+             "load": load}
     try:
         return verbs[options.verb](options)
-    except (programs.Unavailable, control_plane.ClusterFailed) as error:
+    except (programs.Unavailable, control_plane.ClusterFailed, namespaces.NoRoom) as error:
         print(f"cluster: {error}", file=sys.stderr)
         return 1
 

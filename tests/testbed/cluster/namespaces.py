@@ -94,10 +94,11 @@ def call(*command, check=True):
 
 
 class Namespaces:
-    """`enter` in front of a command runs it inside. Not thread-safe."""
+    """`enter` in front of a command runs it inside. remove: the folder that is removed at the end, `folder` or one above it. Not thread-safe."""
 
-    def __init__(self, folder, host_name):
+    def __init__(self, folder, host_name, remove=None):
         self.folder, self.host_name = pathlib.Path(folder).resolve(), host_name
+        self.remove = pathlib.Path(remove or folder).resolve()
         self.undo = self.holder = self.init = self.network = None
 
     def open(self):
@@ -115,13 +116,16 @@ class Namespaces:
             self._connect()
             self._furnish()
             self._group()
+            # What is mounted inside is mounted nowhere else: only the bare folders are left to remove, once nobody writes into them.
+            gone = shlex.quote(str(self.remove))
+            self.undo.later(f"for i in $(seq 100); do rm -rf {gone}; [ -e {gone} ] || break; sleep 0.1; done")
         except BaseException:
             self.close()
             raise
         return self
 
     def close(self):
-        """Ends every process inside; mounts and interfaces vanish with the last one."""
+        """Ends every process inside; mounts and interfaces vanish with the last one, then the folder."""
         if self.undo:
             self.undo.close()
             self.undo = None

@@ -10,6 +10,7 @@ Needs root and the packages of the group `node` (tools/packages). Several may ru
 objects are.
 """
 
+import hashlib
 import os
 import pathlib
 import shutil
@@ -29,7 +30,7 @@ from namespaces import Namespaces, NoRoom  # noqa: E402
 
 NAME = "node1"
 PAUSE = "localhost/pause:1"
-TOOLS = {"containerd": "containerd", "ctr": "containerd", "runc": "runc", "iptables": "iptables", "conntrack": None, "cc": "g++"}
+TOOLS = {"containerd": "containerd", "ctr": "containerd", "runc": "runc", "iptables": "iptables", "cc": "g++"}
 PLUGINS = pathlib.Path("/usr/lib/cni")
 DNS_RIGHTS = [{"apiGroups": [""], "resources": ["services", "namespaces", "pods"], "verbs": ["list", "watch"]},
               {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]}]
@@ -41,14 +42,14 @@ STORAGE_CLASS = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
 
 def missing_tools():
     """Debian packages that a node needs and this machine has not."""
-    found = {package for tool, package in TOOLS.items() if package and shutil.which(tool) is None}
+    found = {package for tool, package in TOOLS.items() if shutil.which(tool) is None}
     return sorted(found | (set() if (PLUGINS / "bridge").exists() else {"containernetworking-plugins"}))
 
 
 def pause_image():
     """The archive of the image that every pod starts with, made once."""
     source = HERE / "pause.c"
-    target = programs.CACHE / f"pause-{programs.hashlib.sha256(source.read_bytes()).hexdigest()[:12]}.tar"
+    target = programs.CACHE / f"pause-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}.tar"
     if target.exists():
         return target
     with locked(programs.CACHE / "pause.lock"):
@@ -64,6 +65,12 @@ def pause_image():
             archive.write(target, PAUSE, [layer], entrypoint=["/pause"], environment=[], workdir="/", user="65535:65535")
             shutil.rmtree(scratch)
     return target
+
+
+def reached_directly(network):
+    """Settings with which no program looks for these addresses behind a proxy: Go's and Python's do not count them as this machine's own."""
+    known = [os.environ.get("NO_PROXY") or os.environ.get("no_proxy") or "127.0.0.1,localhost", network.host, network.node, str(network.pods), str(network.services)]
+    return {name: ",".join(known) for name in ("NO_PROXY", "no_proxy")}
 
 
 class NodeProcess(Process):
@@ -110,8 +117,8 @@ class Node:
     programs. processes["kubelet"] and the like may be killed, started, paused."""
 
     def __init__(self, folder, kubelet=None):
-        self.folder, self.kubelet = pathlib.Path(folder), dict(kubelet or {})
-        self.room = Namespaces(folder, NAME)
+        self.folder, self.kubelet = pathlib.Path(folder).resolve(), dict(kubelet or {})
+        self.room = Namespaces(self.folder, NAME, remove=self.folder.parent)
         self.cluster = None
 
     @property
@@ -124,7 +131,7 @@ class Node:
         self.room.open()
 
     def close(self):
-        """Ends all of it. Folders of volumes and images stay: they are the cluster's to remove."""
+        """Ends and removes all of it, with the folder of the cluster."""
         self.room.close()
 
     def join(self, cluster):
@@ -199,6 +206,7 @@ class ClusterWithNode(ControlPlane):
         try:
             self.node.open()
             self.host, self.services = self.network.host, str(self.network.services)
+            os.environ.update(reached_directly(self.network))  # the cluster's programs, and urllib here
             super().start()
             self.node.join(self)
         except BaseException:
@@ -209,10 +217,13 @@ class ClusterWithNode(ControlPlane):
     __enter__ = start
 
     def close(self):
-        # Programs first, as they are told to end one by one; then whatever the containers are; then the folder, in which nothing is mounted any more.
+        # The control plane's programs and the node's first; then the containers, with the namespaces.
         self._end()
         self.node.close()
         super().close()
+
+    def environment(self):
+        return {**super().environment(), **{name: os.environ[name] for name in ("NO_PROXY", "no_proxy")}}
 
     def _node_flags(self):
         certificate, key = self.authority.issue("apiserver-kubelet", "/O=system:masters/CN=apiserver-kubelet")
