@@ -10,6 +10,7 @@ import dataclasses
 import ipaddress
 import os
 import pathlib
+import random
 import shlex
 import shutil
 import subprocess
@@ -165,9 +166,10 @@ class Namespaces:
         raise NoRoom(f"namespaces were not made: {(self.folder / 'init.log').read_text(encoding='utf-8').strip() or 'no word within 60 s'}")
 
     def _connect(self):
-        """The first number whose interface nobody has. Making the interface is what takes it: two cannot choose the same."""
-        for number in range(MOST):
-            network = Network(number)
+        """A number whose interface nobody has. Making the interface is what takes it: two cannot choose the same."""
+        first = random.SystemRandom().randrange(MOST)
+        for each in range(MOST):
+            network = Network((first + each) % MOST)
             made = call("ip", "link", "add", network.name, "type", "veth", "peer", "name", "eth0", "netns", self.init, check=False)
             if made.returncode == 0:
                 break
