@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # against a real Kubernetes control plane: the test bed itself, the StreamProcessor resource, the operator installed by its chart (tests/testbed/cluster, tests/operator)
 . "$(dirname "${BASH_SOURCE[0]}")/../part.sh"
-need_packages build test kafka cluster
+need_packages build test kafka cluster node
 . tools/dev/go.sh
 use_go 26
 build_programs
@@ -16,7 +16,9 @@ lane() {
   cat "$SCRATCH/output"
 }
 resource=(tests/operator/test_crd_golden.py tests/operator/test_crd_shape.py)
-lane testbed tests/testbed/cluster &
+# A node needs a machine's worth of memory: it runs before what runs beside each other.
+lane node tests/testbed/cluster/test_node.py tests/testbed/cluster/test_namespaces.py
+lane testbed tests/testbed/cluster --ignore=tests/testbed/cluster/test_node.py --ignore=tests/testbed/cluster/test_namespaces.py &
 lane resource "${resource[@]}" &
 lane changes tests/operator/test_apply.py tests/operator/test_changes.py &
 lane wrong tests/operator/test_wrong.py tests/operator/test_many.py &
