@@ -65,9 +65,9 @@ class Packages:
 
     def closure(self, names, without):
         """The packages, and what they depend on, and so on; of alternatives the one that is installed. `without` are not followed."""
-        found, todo = set(), list(names)
-        while todo:
-            name = todo.pop()
+        found, open_names = set(), list(names)
+        while open_names:
+            name = open_names.pop()
             name = name if name in self.installed else self._provides.get(name, name)
             if name in found or name in without:
                 continue
@@ -79,5 +79,5 @@ class Packages:
                 alternatives = [re.split(r"[ :(]", each.strip())[0] for each in group.split("|")]
                 if any(each in without for each in alternatives):
                     continue
-                todo.append(next((each for each in alternatives if each in self.installed or each in self._provides), alternatives[0]))
+                open_names.append(next((each for each in alternatives if each in self.installed or each in self._provides), alternatives[0]))
         return sorted(found)

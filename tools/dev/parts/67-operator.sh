@@ -17,7 +17,8 @@ lane() {
 }
 resource=(tests/operator/test_crd_golden.py tests/operator/test_crd_shape.py)
 # A node needs a machine's worth of memory: it runs before what runs beside each other.
-lane node tests/testbed/cluster/test_node.py tests/testbed/cluster/test_namespaces.py
+lane node tests/testbed/cluster/test_node.py tests/testbed/cluster/test_namespaces.py &
+wait
 lane testbed tests/testbed/cluster --ignore=tests/testbed/cluster/test_node.py --ignore=tests/testbed/cluster/test_namespaces.py &
 lane resource "${resource[@]}" &
 lane changes tests/operator/test_apply.py tests/operator/test_changes.py &
