@@ -10,13 +10,16 @@ KUBE_PROXY_PORTS = (10256, 10249)
 
 
 def containerd(folder):
-    """restrict_oom_score_adj: without CAP_SYS_RESOURCE runc may not lower it and ends with "can't get final child's PID from pipe"."""
+    """restrict_oom_score_adj: without CAP_SYS_RESOURCE runc may not lower it and ends with "can't get final child's PID from pipe".
+    opt: a folder that it makes at its start, by default on the machine."""
     return f"""version = 2
 root = "{folder}/containerd"
 state = "/run/containerd/state"
 oom_score = 0
 [grpc]
   address = "/run/containerd/containerd.sock"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "{folder}/opt"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "localhost/pause:1"
   restrict_oom_score_adj = true

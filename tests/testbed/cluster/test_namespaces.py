@@ -1,14 +1,22 @@
 """The room of a node: what is inside, what is not outside, and that nothing stays behind, however its owner ends. Needs root, as the room does."""
 
+import json
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import time
+import tomllib
+import types
 
 import namespaces
+import node
+import node_files
+import pki
 import pytest
+
+import brokers
 
 HERE = pathlib.Path(__file__).resolve().parent
 DEADLINE = 300.0
@@ -120,3 +128,61 @@ def test_addresses_of_rooms_never_overlap():
     for kind in ("link", "pods", "services"):
         assert len({getattr(each, kind) for each in networks}) == namespaces.MOST
     assert all(len(each.name) <= 15 for each in networks), "the longest name an interface may have"
+
+
+def test_signals_reach_the_program_and_not_who_waits_for_it(room, tmp_path):
+    watchdog = brokers.Watchdog(tmp_path / "none")
+    process = node.NodeProcess("sleeper", tmp_path, watchdog, room.enter, ["sleep", "1000"])
+    try:
+        process.start()
+        pid = process.pid()
+        wait_until(lambda: pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="ascii").strip() == "sleep", "the program")
+        state = lambda: pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+        process.pause()
+        wait_until(lambda: state() == "T", "it to stop")
+        process.go_on()
+        wait_until(lambda: state() == "S" and process.alive(), "it to go on")
+        process.kill()
+        assert process.process is None
+        wait_until(lambda: ended(pid), "it to end")
+        process.start()  # again, on the same log
+        assert process.alive()
+    finally:
+        process.kill()
+        watchdog.close()
+
+
+def test_what_the_programs_read_names_this_room(tmp_path):
+    """Each file as the program would read it; the addresses are the room's."""
+    network = namespaces.Network(7)
+    folder = tmp_path / "node"
+    folder.mkdir()
+    cluster = types.SimpleNamespace(authority=pki.Authority(tmp_path / "pki"), url="https://10.200.7.1:1")
+    users = node_files.write(folder, network, cluster, "node1", {"nodeStatusUpdateFrequency": "1s"})
+    kubelet = json.loads((folder / "kubelet.json").read_text(encoding="ascii"))
+    assert kubelet["clusterDNS"] == ["10.244.7.1"] and kubelet["cgroupRoot"] == "/millstream7" and kubelet["nodeStatusUpdateFrequency"] == "1s"
+    assert json.loads((folder / "cni" / "10-pods.conflist").read_text(encoding="ascii"))["plugins"][0]["ipam"]["ranges"] == [[{"subnet": "10.244.7.0/24"}]]
+    assert json.loads((folder / "kube-proxy.json").read_text(encoding="ascii"))["clusterCIDR"] == "10.244.7.0/24"
+    assert json.loads(users["kubelet"].read_text(encoding="ascii"))["clusters"][0]["cluster"]["server"] == cluster.url
+    runtime = tomllib.loads((folder / "containerd.toml").read_text(encoding="ascii"))["plugins"]["io.containerd.grpc.v1.cri"]
+    assert runtime["cni"]["conf_dir"] == f"{folder}/cni" and runtime["sandbox_image"] == node.PAUSE
+    serving = call("openssl", "x509", "-noout", "-text", "-in", kubelet["tlsCertFile"])
+    assert "IP Address:10.200.7.2" in serving and "DNS:node1" in serving
+    assert "O = system:nodes, CN = system:node:node1" in call("openssl", "x509", "-noout", "-subject", "-in", cluster.authority.folder / "kubelet.crt")
+
+
+def test_addresses_of_the_room_are_asked_without_a_proxy(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "example.com")
+    settings = node.reached_directly(namespaces.Network(3))
+    assert settings["no_proxy"] == settings["NO_PROXY"] == "example.com,10.200.3.1,10.200.3.2,10.244.3.0/24,10.96.3.0/24"
+
+
+def test_the_first_process_of_a_pod_is_static_and_ends_when_told(tmp_path):
+    assert node.pause_image().stat().st_size > 0
+    done = subprocess.run(["cc", "-Os", "-static", "-s", "-Wall", "-Wextra", "-Werror", "-o", str(tmp_path / "pause"), str(HERE / "pause.c")], check=False)
+    assert done.returncode == 0 and " => " not in call("ldd", tmp_path / "pause")
+    running = subprocess.Popen([str(tmp_path / "pause")])
+    wait_until(lambda: int(next(line for line in pathlib.Path(f"/proc/{running.pid}/status").read_text(encoding="ascii").splitlines()
+                                if line.startswith("SigCgt")).split()[1], 16) & 1 << signal.SIGTERM - 1, "it to listen to signals")
+    running.terminate()
+    assert running.wait(DEADLINE) == 0
