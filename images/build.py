@@ -114,7 +114,7 @@ def build(names, out, programs):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__, add_help=False)
     parser.add_argument("images", nargs="*")
-    build_folder = Path(os.environ.get("MILLSTREAM_BUILD_DIR") or os.environ.get("BUILD") or recipes.ROOT / "build")
+    build_folder = Path(os.environ.get("MILLSTREAM_BUILD_DIR") or recipes.ROOT / "build")
     parser.add_argument("--out", default=str(build_folder / "images"))
     parser.add_argument("--programs", default=str(build_folder / "bin"))
     parser.add_argument("--json", action="store_true")

@@ -20,7 +20,7 @@ class Recipe:
     programs    programs of our build, by name: stripped, with the libraries they load
     commands    programs of the machine, by name, with the libraries they load
     packages    Debian packages with what they depend on
-    extras      Debian packages taken alone where they are installed: data that a program reads if it is there
+    extras      Debian packages taken where they are installed, with what they depend on: data that a program reads if it is there
     copies      (what, where): folders and files; what "sdk:..." means is in build.py
     base        the image below
     """

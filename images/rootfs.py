@@ -24,6 +24,7 @@ import sbom  # noqa: E402
 
 # Install packages; nothing that runs reads them.
 INSTALLERS = {"dpkg", "debconf", "debconf-2.0", "debianutils", "perl-base", "install-info", "tar"}
+COMMANDS = {"nodejs"}
 LEFT_OUT = re.compile(r"^/usr/(share/(doc|man|info|lintian|locale|bug|doc-base|applications|pixmaps|icons)|include|lib/valgrind)/|/__pycache__/|\.(a|la|pyc)$"
                       r"|^/usr/bin/(ldd|getconf|getent|iconv|locale|localedef|pldd|tzselect|zdump|catchsegv|pdb|pydoc|pygettext|py3.*)|^/(usr/)?sbin/|/gconv/")
 MERGED = ("bin", "sbin", "lib", "lib64")
@@ -180,9 +181,11 @@ def lay_out(name, folder, programs, copies):
         rootfs.command(command)
     try:
         packages = rootfs.debian.closure(recipe.packages, INSTALLERS)
+        # Of the commands, which are in the image already, they are only the data.
+        extras = rootfs.debian.closure([each for each in recipe.extras if each in rootfs.debian.installed], INSTALLERS | COMMANDS)
     except LookupError as error:
         raise CannotBuild(str(error)) from error
-    for package in [*packages, *(each for each in recipe.extras if each in rootfs.debian.installed)]:
+    for package in [*packages, *extras]:
         rootfs.package(package)
     for what, path in recipe.copies:
         source = copies.get(what, recipes.ROOT / what)

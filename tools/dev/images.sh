@@ -23,4 +23,4 @@ if needs typescript || needs example-typescript || needs example-go; then
   use_typescript "$scratch/typescript"
   export MILLSTREAM_TYPESCRIPT=$scratch/typescript
 fi
-python3 images/build.py "$@"
+python3 images/build.py --programs "$BUILD/bin" --out "$BUILD/images" "$@"

@@ -94,6 +94,14 @@ def call(*command, check=True):
     return done
 
 
+def obstacle():
+    """Why rooms cannot be made here (an ordinary container, another user than root); None when they can."""
+    if os.geteuid() != 0:
+        return "namespaces need root"
+    done = call("unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--propagation", "private", "true", check=False)
+    return None if done.returncode == 0 else f"namespaces cannot be made here: {done.stdout.strip()}"
+
+
 class Namespaces:
     """`enter` in front of a command runs it inside. remove: the folder that is removed at the end, `folder` or one above it. Not thread-safe."""
 

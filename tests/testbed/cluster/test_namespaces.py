@@ -1,7 +1,6 @@
 """The room of a node: what is inside, what is not outside, and that nothing stays behind, however its owner ends. Needs root, as the room does."""
 
 import json
-import os
 import pathlib
 import signal
 import subprocess
@@ -28,7 +27,8 @@ room = namespaces.Namespaces(pathlib.Path(sys.argv[2]), "node1").open()
 print(room.network.number, room.init, flush=True)
 time.sleep(1000)
 """
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+OBSTACLE = namespaces.obstacle()
+pytestmark = pytest.mark.skipif(OBSTACLE is not None, reason=str(OBSTACLE))
 
 
 def call(*command):

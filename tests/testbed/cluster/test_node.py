@@ -10,7 +10,7 @@ import sys
 import node as nodes
 import pytest
 from namespaces import Network
-from test_namespaces import call, ended, traces, wait_until
+from test_namespaces import OBSTACLE, call, ended, traces, wait_until
 
 import archive  # found where node.py looks for it
 import recipes
@@ -18,7 +18,7 @@ import rootfs
 
 COMMAND = pathlib.Path(__file__).resolve().parent / "command.py"
 IMAGE = "localhost/test-python:1"
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a node needs root")
+pytestmark = pytest.mark.skipif(OBSTACLE is not None, reason=str(OBSTACLE))
 
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 POD = {"runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
