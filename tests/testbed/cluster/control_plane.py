@@ -156,8 +156,7 @@ class ControlPlane:
                   f"--root-ca-file={self.authority.ca}", "--use-service-account-credentials=true", f"--cluster-signing-cert-file={self.authority.ca}",
                   f"--cluster-signing-key-file={self.authority.folder}/ca.key", "--leader-elect=false", f"--bind-address={HOST}", "--secure-port=0",
                   "--kube-api-qps=500", "--kube-api-burst=1000", f"--flex-volume-plugin-dir={self.folder}/volume-plugins",
-                  "--node-monitor-grace-period=24h",  # nodes that are none send no heartbeats; their pods would be not ready after 50 s
-                  *self.controller_flags)
+                  *self._patience_with_nodes(), *self.controller_flags)
         if self.with_scheduler:
             scheduler = self.kubeconfig_of("scheduler", self.authority.issue("scheduler", "/CN=system:kube-scheduler"))
             self._run("kube-scheduler", f"--kubeconfig={scheduler}", "--leader-elect=false", f"--bind-address={HOST}", "--secure-port=0",
@@ -171,6 +170,10 @@ class ControlPlane:
     def _node_flags(self):
         """Without a node nobody asks for the service `kubernetes`, and an address on loopback could not be its endpoint."""
         return ["--endpoint-reconciler-type=none"]
+
+    def _patience_with_nodes(self):
+        """Nodes that are none send no heartbeats; their pods would be not ready after 50 s."""
+        return ["--node-monitor-grace-period=24h"]
 
     def _audit_flags(self):
         if not self.with_audit:

@@ -229,3 +229,6 @@ class ClusterWithNode(ControlPlane):
         certificate, key = self.authority.issue("apiserver-kubelet", "/O=system:masters/CN=apiserver-kubelet")
         return [f"--kubelet-client-certificate={certificate}", f"--kubelet-client-key={key}", f"--kubelet-certificate-authority={self.authority.ca}",
                 "--kubelet-preferred-address-types=InternalIP"]
+
+    def _patience_with_nodes(self):
+        return []  # as in any cluster: a node that says nothing for 50 s is given up (controller_flags: sooner)
