@@ -144,7 +144,7 @@ def main(arguments):
         parser.add_argument("--scheduler", action="store_true")
         parser.add_argument("--folder")
         parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
-        options = parser.parse_args(arguments)
+        options = parser.parse_intermixed_args(arguments)
         options.command = command
         if (options.verb == "run") != bool(command):
             parser.error("`run` takes a command after --, the others take none")
