@@ -138,7 +138,7 @@ class Node:
         self.cluster = cluster
         users = node_files.write(self.folder, self.network, cluster, NAME, self.kubelet)
         self._start("containerd", "containerd", "-c", self.folder / "containerd.toml")
-        cluster.wait(lambda: self.run("ctr", "version", check=False).returncode == 0, "containerd")
+        self._wait_for_containerd()
         self.load(pause_image())
         self._start("kubelet", cluster.bin / "kubelet", f"--config={self.folder}/kubelet.json", f"--kubeconfig={users['kubelet']}", f"--hostname-override={NAME}",
                     f"--node-ip={self.network.node}")
@@ -155,6 +155,11 @@ class Node:
         process = NodeProcess(name, self.cluster.folder, self.cluster.watchdog, self.room.enter, command)
         self.cluster.processes[name] = process
         process.start()
+
+    def _wait_for_containerd(self, times=1):
+        """Until it serves kubelet, for the so many-th time: one that asks before is told "server is not initialized yet", and ends."""
+        log = self.cluster.processes["containerd"].log
+        self.cluster.wait(lambda: log().count("Start streaming server") >= times, "containerd")
 
     def _grant_dns(self):
         group = "rbac.authorization.k8s.io"
@@ -187,8 +192,11 @@ class Node:
     def restart(self, name):
         """One of its programs, killed and started again on what it left. Containers go on."""
         process = self.cluster.processes[name]
+        before = process.log().count("Start streaming server")
         process.kill()
         process.start()
+        if name == "containerd":
+            self._wait_for_containerd(before + 1)
 
 
 class ClusterWithNode(ControlPlane):

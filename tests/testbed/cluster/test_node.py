@@ -154,8 +154,8 @@ def test_containers_outlive_kubelet_and_containerd(cluster):
     cluster.admin.create(pod("steady", "p", IDLE))
     cluster.wait(lambda: is_ready(cluster, "steady", "p"), "the pod")
     before = cluster.admin.get("Pod", "steady", "p")["status"]["containerStatuses"][0]["containerID"]
-    cluster.node.restart("kubelet")
     cluster.node.restart("containerd")
+    cluster.node.restart("kubelet")
     beat = lambda: next(each["lastHeartbeatTime"] for each in cluster.admin.get("Node", None, nodes.NAME)["status"]["conditions"] if each["type"] == "Ready")
     old = beat()
     cluster.wait(lambda: beat() != old and cluster.node.ready(), "the node to be ready again")
