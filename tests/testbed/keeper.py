@@ -31,11 +31,16 @@ def end_at_signals():
         signal.signal(number, lambda *_: sys.exit(0))
 
 
-def keep(folder, environment, **more):
-    """Says that all is up, and waits for a signal. What else commands want to know of it goes into state.json beside the environment."""
+def write(folder, environment, **more):
+    """state.json: what commands find by it. What else they want to know goes beside the environment."""
     state = folder / "state.json"
     state.with_suffix(".new").write_text(json.dumps({"keeper": os.getpid(), "environment": environment, **more}), encoding="ascii")
     state.with_suffix(".new").rename(state)
+
+
+def keep(folder, environment, **more):
+    """Says that all is up, and waits for a signal."""
+    write(folder, environment, **more)
     while True:
         signal.pause()
 

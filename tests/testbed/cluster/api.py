@@ -9,6 +9,7 @@ import urllib.parse
 # kind -> (API group and version as in a path, plural, namespaced)
 KINDS = {
     "Namespace": ("api/v1", "namespaces", False), "Node": ("api/v1", "nodes", False), "PersistentVolume": ("api/v1", "persistentvolumes", False),
+    "EndpointSlice": ("apis/discovery.k8s.io/v1", "endpointslices", True),
     "Pod": ("api/v1", "pods", True), "Service": ("api/v1", "services", True), "ConfigMap": ("api/v1", "configmaps", True),
     "Secret": ("api/v1", "secrets", True), "ServiceAccount": ("api/v1", "serviceaccounts", True), "Event": ("api/v1", "events", True),
     "PersistentVolumeClaim": ("api/v1", "persistentvolumeclaims", True), "ResourceQuota": ("api/v1", "resourcequotas", True),

@@ -222,9 +222,10 @@ class Namespaces:
         name = self.network.name
         unified = (GROUPS / "cgroup.controllers").exists()
         hierarchies = [folder for folder in sorted(GROUPS.iterdir()) if folder.name != "unified" and not folder.is_symlink() and folder.is_mount()]
+        if not unified:
+            self._remove_later(GROUPS / "unified" / name)  # where there are both, runc makes it there as well
         for place in [GROUPS / name] if unified else [folder / name for folder in hierarchies]:
-            # Its processes are ending meanwhile: a group with one in it cannot be removed.
-            self.undo.later(f"for i in $(seq 100); do find {place} -depth -type d -exec rmdir {{}} + ; [ -d {place} ] || break; sleep 0.1; done")
+            self._remove_later(place)
             place.mkdir(exist_ok=True)
             for setting in ("cpuset.cpus", "cpuset.mems"):
                 if (place / setting).exists() and not unified:
@@ -235,3 +236,7 @@ class Namespaces:
                     for controller in (folder / "cgroup.controllers").read_text(encoding="ascii").split():
                         with contextlib.suppress(OSError):
                             (folder / "cgroup.subtree_control").write_text(f"+{controller}", encoding="ascii")
+
+    def _remove_later(self, group):
+        """Its processes are ending meanwhile: a group with one in it cannot be removed."""
+        self.undo.later(f"for i in $(seq 100); do [ -d {group} ] || break; find {group} -depth -type d -exec rmdir {{}} + ; [ -d {group} ] || break; sleep 0.1; done")
