@@ -6,7 +6,8 @@ Blocks of a document are taken in order, in one scratch folder for each document
     ```python file=totals.py      the block is written to that file
     ```console                    lines starting with "$ " are run (more lines of a command start with "> "); the lines below must
                                   appear in its output, in order. "..." stands for any text, on a line of its own for any lines.
-    ```console retry              the same, again and again until the lines appear (30 s at most)
+                                  How many spaces are between words does not matter.
+    ```console retry              the same, again and again until the lines appear (120 s at most)
     ```console background         the command keeps running until the end of the document, where it gets Ctrl-C and must exit 0;
                                   the next block starts when its lines have appeared
     ```console stop               as above, but it is stopped before the next block: what a reader does with Ctrl-C
@@ -28,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^(\s*)```(\S*) ?(.*)$")
 ELSEWHERE = {"./dev test", "./dev demo", "./dev build", "./dev shell", "./dev help"}
 START_SECONDS = 60
-RETRY_SECONDS = 30
+RETRY_SECONDS = 120  # bounds a failing command only
 COMMAND_SECONDS = 600  # bounds a failing command only; one builds the C++ SDK
 STOP_SECONDS = 30
 
@@ -81,13 +82,13 @@ def commands_of(block):
 
 def missing_line(expected, output):
     """The first expected line that is not in the output after the one before it; None when all are there."""
-    lines = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output).replace("\r", "\n").splitlines()]
+    lines = [" ".join(line.split()) for line in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output).replace("\r", "\n").splitlines()]
     at = 0
     for wanted in expected:
         if wanted.strip() == "...":
             continue
-        pattern = re.compile(".*".join(re.escape(piece) for piece in wanted.strip().split("...")))
-        while at < len(lines) and not pattern.fullmatch(lines[at].strip()):
+        pattern = re.compile(".*".join(re.escape(piece) for piece in " ".join(wanted.split()).split("...")))
+        while at < len(lines) and not pattern.fullmatch(lines[at]):
             at += 1
         if at == len(lines):
             return wanted
