@@ -17,8 +17,13 @@ lane() {
 }
 resource=(tests/operator/test_crd_golden.py tests/operator/test_crd_shape.py)
 # A node needs a machine's worth of memory: it runs before what runs beside each other.
-lane node tests/testbed/cluster/test_node.py tests/testbed/cluster/test_namespaces.py &
-wait
+# Where there can be none (an ordinary container, not root), it is said, and ./dev e2e is what cannot run.
+if obstacle=$(cd tests/testbed/cluster && python -c 'import namespaces; print(namespaces.obstacle() or "")') && [[ -z $obstacle ]]; then
+  lane node tests/testbed/cluster/test_node.py tests/testbed/cluster/test_namespaces.py &
+  wait
+else
+  echo "no node on this machine: $obstacle"
+fi
 lane testbed tests/testbed/cluster --ignore=tests/testbed/cluster/test_node.py --ignore=tests/testbed/cluster/test_namespaces.py &
 lane resource "${resource[@]}" &
 lane changes tests/operator/test_apply.py tests/operator/test_changes.py &
