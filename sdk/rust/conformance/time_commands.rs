@@ -3,8 +3,8 @@
 
 use crate::{output, run_stored, show, store, word};
 use millstream::{
-    App, Closed, Context, Due, HandlerError, HandlerResult, Raw, SessionStore, Timer, Visit, VisitEnd, Visited, Window,
-    WindowStore,
+    App, Closed, ClosedSession, Context, Due, HandlerError, HandlerResult, Raw, SessionStore, Timer, Visit, VisitEnd, Visited,
+    Window, WindowStore,
 };
 
 static WINDOWS: [WindowStore<Raw, Raw>; 3] =
@@ -208,6 +208,12 @@ pub(crate) fn handlers(mut app: App, needs: &[&str]) -> App {
     }
     if needs.contains(&"closings") {
         app = app.on_close("final", closed);
+    }
+    if needs.contains(&"sessionClosings") {
+        app = app.on_close_session("stays", |ctx, closed: ClosedSession<Raw, Raw>| {
+            output("out")?.emit(ctx, closed.key, &span(closed.session, closed.value)[..])?;
+            run_stored(ctx, Some(closed.key))
+        });
     }
     if needs.contains(&"sessions") {
         app = app.merge_sessions(&VISITS, |values| values.join(&b"+"[..]));

@@ -6,9 +6,10 @@ use crate::error::{HandlerError, HandlerResult, RunError};
 use crate::hooks::Hooks;
 use crate::record::Record;
 use crate::stop::Stop;
-use crate::time::{Closed, Due};
+use crate::time::{Closed, ClosedSession, Due, SESSION_CLOSINGS};
 use crate::visit::{VisitEnd, Visited, VISITS};
 use crate::window::SessionStore;
+use crate::wire::welcome::Port;
 use crate::worker::Worker;
 use crate::{panics, signals};
 use std::borrow::Borrow;
@@ -29,7 +30,8 @@ pub struct App {
     handlers: Vec<(String, Handler)>,
     timers: Vec<(String, Handler)>,
     /// By store.
-    closings: Vec<(String, Handler)>,
+    pub(crate) closings: Vec<(String, Handler)>,
+    pub(crate) session_closings: Vec<(String, Handler)>,
     merges: Vec<(String, Merge)>,
     visits: Vec<(String, Handler)>,
     visit_ends: Vec<(String, Handler)>,
@@ -135,6 +137,30 @@ impl App {
             handle(ctx, closed)
         };
         self.closings.push((store.to_owned(), Arc::new(run)));
+        self
+    }
+
+    /// Makes a function the handler of the sessions of a store with `emit: Final`: it is called once per session, when event time
+    /// has passed its end, gap and grace, with its last value. The codecs of key and value are named in the type of what it gets:
+    /// `|ctx, closed: ClosedSession<Text, Int64>|`.
+    ///
+    /// # Panics
+    /// If the store has a handler already.
+    #[must_use]
+    pub fn on_close_session<K, V, F>(mut self, store: &str, handle: F) -> App
+    where
+        K: Decode + Default,
+        V: Decode + Default,
+        F: for<'b> Fn(&mut Context<'b>, ClosedSession<'b, K, V>) -> HandlerResult + Send + Sync + 'static,
+    {
+        let taken = find(&self.session_closings, store).is_some();
+        assert!(!taken, "millstream: store \"{store}\" already has a handler for closing sessions");
+        let (key, value) = (K::default(), V::default());
+        let run = move |ctx: &mut Context<'_>| {
+            let closed = ClosedSession::read(ctx, &key, &value).map_err(HandlerError::placeless)?;
+            handle(ctx, closed)
+        };
+        self.session_closings.push((store.to_owned(), Arc::new(run)));
         self
     }
 
@@ -249,12 +275,9 @@ impl App {
         &self.timers
     }
 
-    pub(crate) fn closings(&self) -> impl Iterator<Item = &str> {
-        self.closings.iter().map(|(name, _)| name.as_str())
-    }
-
-    pub(crate) fn closing(&self, store: &str) -> Option<Handler> {
-        find(&self.closings, store)
+    /// Of what closes of a store.
+    pub(crate) fn closing(&self, store: &Port) -> Option<Handler> {
+        find(if store.kind == "Session" { &self.session_closings } else { &self.closings }, &store.name)
     }
 
     /// Those with a handler of rows, or of their end.
@@ -273,6 +296,9 @@ impl App {
     /// The capabilities of HELLO.
     pub(crate) fn capabilities(&self) -> Vec<&'static str> {
         let mut names = self.hooks.capabilities();
+        if !self.closings.is_empty() || !self.session_closings.is_empty() {
+            names.push(SESSION_CLOSINGS);
+        }
         if !self.visits.is_empty() {
             names.push(VISITS);
         }

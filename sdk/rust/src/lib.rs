@@ -69,6 +69,6 @@ pub use record::{Header, Headers, Record};
 pub use stop::Stop;
 pub use store::Store;
 pub use table::{Range, Row, Rows};
-pub use time::{Closed, Due, Timer};
+pub use time::{Closed, ClosedSession, Due, Timer};
 pub use visit::{Visit, VisitEnd, Visited};
 pub use window::{SessionStore, Window, WindowStore};

@@ -79,7 +79,7 @@ impl Schema {
                 timers: welcome.timers,
                 visits: visits.len(),
             },
-            closings: store_names().map(|name| app.closing(name?)).collect(),
+            closings: tables.iter().enumerate().map(|(id, port)| app.closing(port).filter(|_| id < stores)).collect(),
             merges: store_names().map(|name| app.merge(name?)).collect(),
             timers: app.timers().to_vec(),
             visits,
@@ -139,7 +139,7 @@ impl Drop for Schema {
     }
 }
 
-/// Handlers of timers and of windows that close are for what the manifest declares.
+/// Handlers of timers, and of windows and sessions that close, are for what the manifest declares.
 fn check_time(welcome: &Welcome, app: &App) -> Result<(), RunError> {
     if let Some(hook) = app.hooks.capabilities().iter().find(|hook| !welcome.capabilities.iter().any(|known| known == *hook)) {
         return Err(RunError::Config(format!(
@@ -151,19 +151,23 @@ fn check_time(welcome: &Welcome, app: &App) -> Result<(), RunError> {
             "the program handles timer \"{name}\", and the manifest has no timers; add \"timers: {{}}\" under spec"
         )));
     }
-    let closing: Vec<&str> = welcome.stores.iter().filter(|store| store.closes).map(|store| store.name.as_str()).collect();
-    if let Some(name) = closing.iter().find(|name| app.closing(name).is_none()) {
+    let closing: Vec<&Port> = welcome.stores.iter().filter(|store| store.closes).collect();
+    if let Some(Port { name, kind, .. }) = closing.iter().find(|store| app.closing(store).is_none()) {
+        let (what, add) = if kind == "Session" { ("sessions", "on_close_session") } else { ("windows", "on_close") };
         return Err(RunError::Config(format!(
-            "store \"{name}\" has emit: Final in the manifest, and the program has no handler for its windows; add .on_close(\"{name}\", ...)"
+            "store \"{name}\" has emit: Final in the manifest, and the program has no handler for its {what}; add .{add}(\"{name}\", ...)"
         )));
     }
-    match app.closings().find(|name| !closing.contains(name)) {
-        Some(name) => Err(RunError::Config(format!(
-            "the program handles closing windows of \"{name}\"; stores with emit: Final in the manifest: {}",
-            listed(&closing)
-        ))),
-        None => Ok(()),
+    for (handled, kind, what) in [(&app.closings, "Window", "windows"), (&app.session_closings, "Session", "sessions")] {
+        let declared: Vec<&str> = closing.iter().filter(|store| store.kind == kind).map(|store| store.name.as_str()).collect();
+        if let Some((name, _)) = handled.iter().find(|(name, _)| !declared.contains(&name.as_str())) {
+            return Err(RunError::Config(format!(
+                "the program handles closing {what} of \"{name}\"; stores of {what} with emit: Final in the manifest: {}",
+                listed(&declared)
+            )));
+        }
     }
+    Ok(())
 }
 
 fn visits(welcome: &Welcome, app: &App) -> Result<Vec<VisitOf>, RunError> {
@@ -197,16 +201,16 @@ fn visits(welcome: &Welcome, app: &App) -> Result<Vec<VisitOf>, RunError> {
 fn rows(port: &Port) -> Rows {
     match port.kind.as_str() {
         "Window" => Rows::Windows { closes: port.closes },
-        "Session" => Rows::Sessions,
+        "Session" => Rows::Sessions { closes: port.closes },
         _ => Rows::Keys,
     }
 }
 
 impl Schema {
-    /// The handler of closing windows of a table.
+    /// The handler of what closes of a table.
     pub(crate) fn closing(&self, table: usize) -> Result<&Handler, Failure> {
         let name = &self.tables[table].name;
-        self.closings[table].as_ref().ok_or_else(|| no_handler(format!("no handler for closing windows of \"{name}\"")))
+        self.closings[table].as_ref().ok_or_else(|| no_handler(format!("no handler for what closes of \"{name}\"")))
     }
 
     /// The handler of a timer.
@@ -228,12 +232,12 @@ impl Schema {
 
     /// What tells the windows and sessions of a table apart, for a key of the batch.
     pub(crate) fn row_id(&self, table: usize, key: u32, start: i64, end: i64) -> (u32, i64, i64) {
-        (key, start, if self.shape.tables[table] == Rows::Sessions { end } else { 0 })
+        (key, start, if self.shape.tables[table].are_sessions() { end } else { 0 })
     }
 
     /// What follows the record's key in a row key.
     pub(crate) fn put_row_suffix(&self, table: usize, start: i64, end: i64, out: &mut Vec<u8>) {
-        if self.shape.tables[table] == Rows::Sessions {
+        if self.shape.tables[table].are_sessions() {
             out.extend_from_slice(&session_suffix(start, end));
         } else {
             out.extend_from_slice(&start.to_be_bytes());

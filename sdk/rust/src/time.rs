@@ -1,4 +1,4 @@
-//! Timers, and windows that close.
+//! Timers, and windows and sessions that close.
 
 use crate::batch::Place;
 use crate::codec::{Decode, Encode};
@@ -156,6 +156,44 @@ impl<'b, K: Decode, V: Decode> Closed<'b, K, V> {
 impl<K: Decode, V: Decode> fmt::Debug for Closed<'_, K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Closed").field("window", &self.window).field("attempt", &self.attempt).finish_non_exhaustive()
+    }
+}
+
+/// The capability of HELLO by which a program says that it takes sessions that close.
+pub(crate) const SESSION_CLOSINGS: &str = "sessionClosings";
+
+/// A session that closes. State and outputs are as for a record of its key; outputs get the time of its last record.
+pub struct ClosedSession<'b, K: Decode, V: Decode> {
+    /// The key.
+    pub key: K::Output<'b>,
+    /// The last value; `None` if nothing was written to it.
+    pub value: Option<V::Output<'b>>,
+    /// From its first record to its last.
+    pub session: Window,
+    /// 1 for the first try, one more after each failure.
+    pub attempt: u32,
+}
+
+impl<'b, K: Decode, V: Decode> ClosedSession<'b, K, V> {
+    pub(crate) fn read(ctx: &Context<'b>, key: &K, value: &V) -> Result<Self, Error> {
+        let item = ctx.run.item();
+        let raw = ctx.run.closing_value()?;
+        let store = &ctx.run.schema.tables[item.of as usize].name;
+        let decode = |raw| {
+            value.decode(raw).map_err(|source| Error::StateDecode {
+                message: format!("store \"{store}\": the value of a session is not {} (was the codec changed?)", value.name()),
+                source,
+            })
+        };
+        let value = if raw.is_empty() { None } else { Some(decode(raw)?) };
+        let session = Window { start: item.offset, end: item.timestamp };
+        Ok(ClosedSession { key: read_key(ctx, key, "a session")?, value, session, attempt: item.attempt })
+    }
+}
+
+impl<K: Decode, V: Decode> fmt::Debug for ClosedSession<'_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClosedSession").field("session", &self.session).field("attempt", &self.attempt).finish_non_exhaustive()
     }
 }
 

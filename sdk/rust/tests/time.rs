@@ -2,7 +2,8 @@
 
 use millstream::testing::{PendingTimer, Setup, TestKit, TestRecord, TestSessions, TestWindows};
 use millstream::{
-    App, Closed, Due, Error, Gathered, HandlerError, Int64, Output, Raw, Record, SessionStore, Store, Text, Timer, WindowStore,
+    App, Closed, ClosedSession, Due, Error, Gathered, HandlerError, Int64, Output, Raw, Record, SessionStore, Store, Text, Timer,
+    WindowStore,
 };
 
 static OUT: Output<Text, Int64> = Output::new("out", Text, Int64);
@@ -65,6 +66,49 @@ fn a_window_is_told_once_when_it_closes() {
 }
 
 #[test]
+fn a_session_is_told_once_when_it_is_over() {
+    for no_prefetch in [false, true] {
+        let app = App::new().on("in", |ctx, record: Record<Text, Raw>| {
+            if record.value == Some(b"silent") || VISITS.session(ctx)?.is_none() {
+                return Ok(());
+            }
+            let sum: i64 = VISITS.values(ctx)?.into_iter().sum();
+            Ok(VISITS.put(ctx, &(sum + 1))?)
+        });
+        let app = app.on_close_session("visits", |ctx, closed: ClosedSession<Text, Int64>| {
+            assert_eq!((VISITS.session(ctx)?, closed.attempt), (Some(closed.session), 1));
+            assert_eq!(VISITS.values(ctx)?, closed.value.into_iter().collect::<Vec<_>>());
+            LOG.put(ctx, &closed.session.start)?;
+            OUT.emit(ctx, closed.key, &closed.value.unwrap_or(-1))?;
+            if closed.value == Some(4) {
+                VISITS.put(ctx, &5)?;
+            }
+            match closed.session.start {
+                90 => Err(HandlerError::msg("ninety")),
+                _ => Ok(()),
+            }
+        });
+        let sessions = [TestSessions { name: "visits", gap: 10, grace: 5, closes: true }];
+        let setup = Setup { stores: &["log"], outputs: &["out"], sessions: &sessions, no_prefetch, ..Setup::default() };
+        let mut kit = TestKit::new(app, setup).unwrap();
+        kit.feed("in", [at(0), at(10), at(20), at(12), at(35)]).unwrap();
+        assert_eq!(kit.outputs("out").len(), 0);
+        kit.feed("in", [TestRecord::key("b").value("silent").timestamp(50), at(30), at(36)]).unwrap(); // 30 would reach the first
+
+        assert_eq!(kit.outputs("out").iter().map(|out| out.timestamp).collect::<Vec<_>>(), [Some(20)]);
+        assert_eq!(kit.state(&LOG, "a"), Some(0));
+        kit.feed("in", [at(90)]).unwrap();
+        assert_eq!(kit.outputs("out").iter().map(|out| out.timestamp).collect::<Vec<_>>(), [Some(20), Some(36), Some(50)]);
+        let kept = kit.sessions(&VISITS, "a").iter().map(|(w, n)| (w.start, w.end, *n)).collect::<Vec<_>>();
+        assert_eq!(kept, [(0, 20, 5), (35, 36, 2), (90, 90, 1)]);
+        let failed = kit.feed("in", [at(2000)]).unwrap_err();
+        assert!(failed.input == "visits" && failed.message.starts_with("ninety"), "{failed}");
+        kit.feed("in", [at(2001)]).unwrap();
+        assert_eq!(kit.outputs("out").len(), 3, "one that was given up does not come again");
+    }
+}
+
+#[test]
 fn sessions_grow_and_merge() {
     for no_prefetch in [false, true] {
         let app = App::new().on("in", |ctx, record: Record<Text, Raw>| {
@@ -77,8 +121,12 @@ fn sessions_grow_and_merge() {
             let session = VISITS.session(ctx)?.expect("never late");
             Ok(OUT.emit(ctx, record.key, &(session.end - session.start))?)
         });
-        let setup =
-            Setup { outputs: &["out"], sessions: &[TestSessions { name: "visits", gap: 10 }], no_prefetch, ..Setup::default() };
+        let setup = Setup {
+            outputs: &["out"],
+            sessions: &[TestSessions { name: "visits", gap: 10, ..TestSessions::default() }],
+            no_prefetch,
+            ..Setup::default()
+        };
         let mut kit = TestKit::new(app.clone(), setup).unwrap();
         kit.feed("in", [at(0), at(8), at(30), at(31), at(60)]).unwrap();
         let sessions = |kit: &TestKit| kit.sessions(&VISITS, "a").iter().map(|(w, n)| (w.start, w.end, *n)).collect::<Vec<_>>();
@@ -156,7 +204,7 @@ fn what_the_manifest_lacks_is_named() {
     let closes = counting_windows().on_close("minutes", |_, _: Closed<Raw, Raw>| Ok(()));
     let windows = |closes| [TestWindows { name: "minutes", size: 60, closes, ..TestWindows::default() }];
     let text = problem(closes, Setup { windows: &windows(false), ..Setup::default() });
-    assert!(text.contains("closing windows of \"minutes\"; stores with emit: Final in the manifest: none"), "{text}");
+    assert!(text.contains("closing windows of \"minutes\"; stores of windows with emit: Final in the manifest: none"), "{text}");
     let text = problem(counting_windows(), Setup { windows: &windows(true), ..Setup::default() });
     assert!(text.contains("add .on_close(\"minutes\", ...)"), "{text}");
 
@@ -170,7 +218,7 @@ fn what_the_manifest_lacks_is_named() {
         Err(Error::NoKey { .. }) => Ok(()),
         other => panic!("{other:?}"),
     });
-    let sessions = [TestSessions { name: "visits", gap: 1 }];
+    let sessions = [TestSessions { name: "visits", gap: 1, ..TestSessions::default() }];
     TestKit::new(late, Setup { sessions: &sessions, ..Setup::default() }).unwrap().feed("in", [TestRecord::new()]).unwrap();
 }
 

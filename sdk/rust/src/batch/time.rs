@@ -2,11 +2,11 @@
 
 use super::{in_arena, KeyRef, Known, Place, Run, Slot, Task, NO_OP};
 use crate::error::{Error, HandlerError, HandlerResult};
-use crate::wire::batch::{Item, ItemKind, OpenWindow, Rows};
+use crate::wire::batch::{Item, ItemKind, OpenWindow};
 use crate::wire::write;
 use std::collections::HashMap;
 
-/// Values of closing windows that did not travel with the batch, by the index of the item: asked for before the items are run,
+/// Values of closing windows and sessions that did not travel with the batch, by the index of the item: asked for before the items are run,
 /// so that handlers borrow them as they do those that came along.
 pub(super) struct LateValues(HashMap<usize, Result<Vec<u8>, String>>);
 
@@ -17,10 +17,12 @@ impl LateValues {
         for (index, item) in task.batch.items.iter().enumerate() {
             let (ItemKind::Closing, None, Some(key)) = (item.kind, item.value, item.key) else { continue };
             let mut row = task.batch.key(key).to_vec();
-            task.schema.put_row_suffix(item.of as usize, item.offset, item.timestamp + 1, &mut row);
+            let closing = &task.batch.windows[item.windows.0 as usize];
+            task.schema.put_row_suffix(item.of as usize, closing.start, closing.end, &mut row);
             let value = match task.link.get(item.of as usize, &[&row]) {
                 Ok(answer) => match answer.values.first() {
                     Some(Some(span)) => Ok(span.of(&answer.payload).to_vec()),
+                    _ if task.schema.shape.tables[item.of as usize].are_sessions() => Ok(Vec::new()), // it has none
                     _ => Err("the window that closes is gone".to_owned()),
                 },
                 Err(Error::Void) => return Err(Error::Void),
@@ -34,7 +36,7 @@ impl LateValues {
 }
 
 impl<'b> Run<'b> {
-    /// The value of the window that closes.
+    /// The value of the window or session that closes; of a session empty if it has none.
     pub(crate) fn closing_value(&self) -> Result<&'b [u8], Error> {
         if let Some(span) = self.item().value {
             return Ok(span.of(&self.batch.payload));
@@ -127,7 +129,7 @@ impl<'b> Run<'b> {
         let (first, end) = self.item().windows;
         for session in &self.batch.windows[first as usize..end as usize] {
             let table = session.table as usize;
-            if self.schema.shape.tables[table] != Rows::Sessions || self.was_written(session, ops_before) {
+            if !self.schema.shape.tables[table].are_sessions() || self.was_written(session, ops_before) {
                 continue;
             }
             let values = self.session_values(session, ops_before)?;

@@ -239,8 +239,9 @@ impl TestKit {
             stores.push(Port { max_bytes: MAX_BYTES, kind: "Window".to_owned(), closes: windows.closes, ..port });
         }
         for sessions in setup.sessions {
-            specs.push(Spec::Sessions { gap: sessions.gap });
-            stores.push(Port { max_bytes: MAX_BYTES, kind: "Session".to_owned(), ..Port::named(sessions.name) });
+            specs.push(Spec::sessions(sessions));
+            let port = Port::named(sessions.name);
+            stores.push(Port { max_bytes: MAX_BYTES, kind: "Session".to_owned(), closes: sessions.closes, ..port });
         }
         let store_count = stores.len();
         let visits: Result<Vec<VisitPort>, RunError> = setup.visits.iter().map(|visit| visit_port(visit, setup.stores)).collect();

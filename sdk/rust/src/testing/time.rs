@@ -28,6 +28,10 @@ pub struct TestSessions<'a> {
     pub name: &'a str,
     /// Milliseconds between two records that are no longer of one session.
     pub gap: i64,
+    /// How long a session that closes takes late records behind its end and gap.
+    pub grace: i64,
+    /// `emit: Final`: each is told once, when it closes. Those that do not close take every record.
+    pub closes: bool,
 }
 
 /// A timer that is not due yet.
@@ -48,7 +52,7 @@ pub struct PendingTimer {
 pub(super) enum Spec {
     Keys,
     Windows { size: i64, advance: i64, grace: i64, closes: bool },
-    Sessions { gap: i64 },
+    Sessions { gap: i64, grace: i64, closes: bool },
 }
 
 impl Spec {
@@ -56,6 +60,39 @@ impl Spec {
         let TestWindows { size, advance, grace, closes, .. } = *windows;
         assert!(size > 0 && advance >= 0 && grace >= 0, "windows \"{}\": a size and no negative times", windows.name);
         Spec::Windows { size, advance: if advance > 0 { advance } else { size }, grace, closes }
+    }
+
+    pub(super) fn sessions(sessions: &TestSessions<'_>) -> Spec {
+        let TestSessions { gap, grace, closes, .. } = *sessions;
+        assert!(gap >= 0 && grace >= 0, "sessions \"{}\": no negative times", sessions.name);
+        Spec::Sessions { gap, grace, closes }
+    }
+
+    /// The stream time at which a row is told; `None`: never.
+    fn closes_at(self, row: &[u8]) -> Option<i64> {
+        match self {
+            Spec::Keys => None,
+            _ => self.closes(self.bounds(row)),
+        }
+    }
+
+    fn closes(self, (_, end): (i64, i64)) -> Option<i64> {
+        match self {
+            Spec::Windows { grace, closes: true, .. } => Some(end.saturating_add(grace)),
+            Spec::Sessions { gap, grace, closes: true } => Some(end.saturating_add(gap + grace + 1)),
+            _ => None,
+        }
+    }
+
+    /// The start and end in the key of a row.
+    fn bounds(self, row: &[u8]) -> (i64, i64) {
+        match self {
+            Spec::Windows { size, .. } => {
+                let start = integer(&row[row.len() - 8..]);
+                (start, start.saturating_add(size))
+            }
+            _ => (integer(&row[row.len() - 16..row.len() - 8]) ^ i64::MIN, integer(&row[row.len() - 8..]) ^ i64::MIN),
+        }
     }
 
     fn suffix(self) -> usize {
@@ -74,7 +111,7 @@ pub(super) struct Time {
     pub(super) stream: Option<i64>,
     /// By clock, name and key.
     pub(super) timers: BTreeMap<(bool, String, Vec<u8>), i64>,
-    /// Table and row of windows that were told.
+    /// Table and row of windows and sessions that were told.
     pub(super) closed: BTreeSet<(usize, Vec<u8>)>,
 }
 
@@ -94,11 +131,7 @@ pub(super) fn rows_of<'t>(table: &'t Rows, spec: Spec, key: &[u8]) -> Vec<(i64, 
     let whole = key.len() + spec.suffix();
     let rows = table.range(key.to_vec()..).take_while(|(row, _)| row.starts_with(key)).filter(|(row, _)| row.len() == whole);
     rows.map(|(row, value)| {
-        let first = integer(&row[key.len()..key.len() + 8]);
-        let (start, end) = match spec {
-            Spec::Windows { size, .. } => (first, first.saturating_add(size)),
-            _ => (first ^ i64::MIN, integer(&row[whole - 8..]) ^ i64::MIN),
-        };
+        let (start, end) = spec.bounds(row);
         (start, end, &value[..])
     })
     .collect()
@@ -142,14 +175,14 @@ impl TestKit {
     pub(super) fn run_due(&mut self) -> Result<(), Failed> {
         loop {
             if let Some((table, row)) = self.next_closing() {
-                let Spec::Windows { size, .. } = self.time.specs[table] else { return Ok(()) };
-                let (key, suffix) = row.split_at(row.len() - 8);
-                let (key, start) = (key.to_vec(), integer(suffix));
+                let spec = self.time.specs[table];
+                let (start, end) = spec.bounds(&row);
+                let key = row[..row.len() - spec.suffix()].to_vec();
                 let value = self.tables[table].get(&row).cloned();
                 self.time.closed.insert((table, row.clone()));
                 let mut item = Vec::new();
                 write::put_array(&mut item, 7);
-                for number in [2, table as i64, 0, start, start.saturating_add(size)] {
+                for number in [2, table as i64, 0, start, end] {
                     write::put_i64(&mut item, number);
                 }
                 write::put_maybe(&mut item, value.as_deref());
@@ -177,9 +210,8 @@ impl TestKit {
         let now = self.time.stream?;
         let mut due: Vec<(i64, usize, &Vec<u8>)> = Vec::new();
         for (table, spec) in self.time.specs.iter().enumerate() {
-            let Spec::Windows { size, grace, closes: true, .. } = spec else { continue };
             for row in self.tables[table].keys() {
-                let at = integer(&row[row.len() - 8..]).saturating_add(size + grace);
+                let Some(at) = spec.closes_at(row) else { break };
                 if at <= now && !self.time.closed.contains(&(table, row.clone())) {
                     due.push((at, table, row));
                 }
@@ -226,14 +258,18 @@ impl TestKit {
                         starts.filter(is_open).map(|start| Open { table, bounds: (start, start + size), parts: Vec::new() });
                     open.extend(windows);
                 }
-                Spec::Sessions { gap } => {
+                Spec::Sessions { gap, .. } => {
                     let near = |(start, end): &(i64, i64)| *start <= timestamp + gap && *end >= timestamp - gap;
                     let rows = rows_of(&self.tables[table], *spec, key).into_iter().map(|(start, end, _)| (start, end));
                     let mut parts: Vec<(i64, i64)> = rows.filter(near).collect();
                     parts.sort_unstable();
                     let start = parts.first().map_or(timestamp, |part| part.0.min(timestamp));
                     let end = parts.iter().map(|part| part.1).fold(timestamp, i64::max);
-                    open.push(Open { table, bounds: (start, end), parts });
+                    // One that was given stays as it is: who would reach it is late.
+                    let over = |bounds: (i64, i64)| spec.closes(bounds).zip(self.time.stream).is_some_and(|(at, now)| at <= now);
+                    if !over((start, end)) && !parts.iter().any(|part| over(*part)) {
+                        open.push(Open { table, bounds: (start, end), parts });
+                    }
                 }
             }
         }

@@ -23,14 +23,22 @@ pub(crate) enum Rows {
         closes: bool,
     },
     /// A key, the start and the end of a session.
-    Sessions,
+    Sessions {
+        closes: bool,
+    },
+}
+
+impl Rows {
+    pub(crate) fn are_sessions(self) -> bool {
+        matches!(self, Rows::Sessions { .. })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ItemKind {
     Record,
     Timer,
-    /// A window that closes.
+    /// A window or session that closes.
     Closing,
     /// A row that is visited; without a key the end of the visit.
     Visit,
@@ -254,7 +262,7 @@ impl Batch {
             let first_part = self.parts.len() as u32;
             match shape.tables.get(table as usize) {
                 Some(Rows::Windows { .. }) => {}
-                Some(Rows::Sessions) if more > 0 => {
+                Some(Rows::Sessions { .. }) if more > 0 => {
                     more -= 1;
                     for _ in 0..reader.list("session parts")? {
                         let further = reader.fields("session part", 2)?;
@@ -291,20 +299,27 @@ impl Batch {
     fn read_closing(&mut self, reader: &mut Reader<'_>, shape: &Shape) -> Read<Item> {
         let mut item = Item::new(ItemKind::Closing);
         item.of = reader.u32("closing store")?;
-        if shape.tables.get(item.of as usize) != Some(&Rows::Windows { closes: true }) {
-            return Err(bad_frame(format!("BATCH closes a window of store {}, which WELCOME did not announce", item.of)));
-        }
+        let session = match shape.tables.get(item.of as usize) {
+            Some(Rows::Windows { closes: true }) => false,
+            Some(Rows::Sessions { closes: true }) => true,
+            _ => return Err(bad_frame(format!("BATCH closes a window of store {}, which WELCOME did not announce", item.of))),
+        };
         item.key = Some(reader.u32("closing key index")?);
         item.offset = reader.i64("closing start")?;
         let end = reader.i64("closing end")?;
-        item.timestamp = end.saturating_sub(1);
+        // A session ends with its last record, a window before its end.
+        item.timestamp = if session { end } else { end.saturating_sub(1) };
         item.value = match read_state_value(reader)? {
             State::Value(span) => Some(span),
             State::Absent | State::NotSent => None, // asked for before the batch is run
         };
         item.attempt = reader.u32("closing attempt")?;
         let first = self.windows.len() as u32;
-        self.windows.push(OpenWindow { table: item.of, start: item.offset, end, parts: (0, 0) });
+        let part = self.parts.len() as u32;
+        if session {
+            self.parts.push((item.offset, end)); // made of itself
+        }
+        self.windows.push(OpenWindow { table: item.of, start: item.offset, end, parts: (part, self.parts.len() as u32) });
         item.windows = (first, first + 1);
         Ok(item)
     }

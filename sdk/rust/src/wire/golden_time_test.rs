@@ -38,7 +38,7 @@ fn items(batch: &Batch, tables: &[Rows]) -> Vec<Value> {
                 let mut record = json!({"input": item.of, "offset": item.offset, "timestamp": item.timestamp, "keyIndex": item.key,
                     "value": bytes(item.value), "headers": [], "attempt": item.attempt});
                 if !windows.is_empty() {
-                    let sessions = |open: &OpenWindow| tables[open.table as usize] == Rows::Sessions;
+                    let sessions = |open: &OpenWindow| tables[open.table as usize].are_sessions();
                     record["windows"] = windows.iter().map(|open| window(batch, open, sessions(open))).collect();
                 }
                 record
@@ -70,7 +70,7 @@ fn rows(batch: &Batch, rows: &[(u32, i64, i64, State)]) -> Value {
 
 #[test]
 fn frames_that_are_received() {
-    let tables = vec![Rows::Windows { closes: true }, Rows::Sessions];
+    let tables = vec![Rows::Windows { closes: true }, Rows::Sessions { closes: false }];
     let shape = Shape { inputs: 1, tables: tables.clone(), timers: true, visits: 0 };
     let mut tested = 0;
     for (name, frame) in frames_in("time").iter().filter(|(_, frame)| frame["message"]["kind"] == "BATCH") {

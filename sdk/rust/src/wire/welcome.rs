@@ -12,7 +12,7 @@ pub(crate) struct Port {
     pub(crate) kind: String,
     /// Of an output's records or a store's values, in bytes; 0 where nothing was said.
     pub(crate) max_bytes: i64,
-    /// Of a store of windows: each is told once, when it closes.
+    /// Of a store of windows or sessions: each is told once, when it closes.
     pub(crate) closes: bool,
 }
 
@@ -157,8 +157,8 @@ fn read_port(reader: &mut Reader<'_>, what: &str) -> Read<Port> {
             "topic" => port.topic = reader.text(what)?,
             "type" => port.kind = reader.text(what)?,
             "max_bytes" | "max_value_bytes" => port.max_bytes = reader.i64(what)?,
-            "window" if !reader.take_nil() => port.closes = read_closes(reader)?,
-            "window" => {}
+            "window" | "session" if !reader.take_nil() => port.closes = read_closes(reader)?,
+            "window" | "session" => {}
             _ => reader.skip(1)?,
         }
     }
@@ -168,7 +168,7 @@ fn read_port(reader: &mut Reader<'_>, what: &str) -> Read<Port> {
     Ok(port)
 }
 
-/// Of a window's settings, which are the sidecar's business, the one that concerns a program.
+/// Of the settings of windows or sessions, which are the sidecar's business, the one that concerns a program.
 fn read_closes(reader: &mut Reader<'_>) -> Read<bool> {
     let mut closes = false;
     for _ in 0..reader.map("window")? {
