@@ -185,6 +185,12 @@ final class TimeCommands {
     if (needs.contains("closings")) {
       app.onClose(WINDOWS.get("final"), TimeCommands::closed);
     }
+    if (needs.contains("sessionClosings")) {
+      app.onClose(SESSIONS.get("stays"), (ctx, session) -> {
+        ConformanceWorker.emit(ctx, session.key(), span(session.start(), session.end(), session.get()));
+        ConformanceWorker.runStored(ctx, session.key());
+      });
+    }
     if (needs.contains("sessions")) {
       SESSIONS.values().forEach(app::sessions);
     }

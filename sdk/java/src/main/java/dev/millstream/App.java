@@ -44,7 +44,7 @@ public final class App {
     return this;
   }
 
-  /** Handles a timer, a window that closes, or a row of a visit. */
+  /** Handles a timer, a window or session that closes, or a row of a visit. */
   interface DueHandler {
     void handle(Context ctx) throws Exception;
   }
@@ -74,8 +74,24 @@ public final class App {
     @SuppressWarnings("unchecked") // a handler only takes keys and values, which it may write
     CloseHandler<K, V> narrowed = (CloseHandler<K, V>) Objects.requireNonNull(handler, "a handler");
     DueHandler due = ctx -> narrowed.handle(ctx, store.window(ctx, ctx.key(), ctx.item.span.start()));
-    if (closings.putIfAbsent(store.name(), due) != null) {
-      throw new ConfigException("windows of store \"" + store.name() + "\" already have a handler");
+    return onClose(store.name(), due);
+  }
+
+  /**
+   * Makes a function the handler of sessions that close, of a store with {@code emit: Final}: called once for each session, in committed
+   * effect, when event time has passed its end, gap and grace. A session to which nothing was written has no value.
+   *
+   * @throws ConfigException if they have a handler already
+   */
+  public <K, V> App onClose(SessionStore<K, V> store, CloseSessionHandler<? super K, ? super V> handler) {
+    @SuppressWarnings("unchecked") // a handler only takes keys and values, which it may write
+    CloseSessionHandler<K, V> narrowed = (CloseSessionHandler<K, V>) Objects.requireNonNull(handler, "a handler");
+    return onClose(store.name(), ctx -> narrowed.handle(ctx, store.session(ctx).orElseThrow()));
+  }
+
+  private App onClose(String store, DueHandler due) {
+    if (closings.putIfAbsent(store, due) != null) {
+      throw new ConfigException("store \"" + store + "\" already has a handler of what closes");
     }
     return this;
   }
@@ -187,6 +203,9 @@ public final class App {
     }
     if (committed != null) {
       names.add("committed");
+    }
+    if (!closings.isEmpty()) {
+      names.add(CloseSessionHandler.CAPABILITY);
     }
     if (!visits.isEmpty()) {
       names.add(Visit.CAPABILITY);

@@ -326,7 +326,8 @@ final class BatchRun {
     boolean isSession = schema.stores.get(store).type().equals("Session");
     for (BatchItem item : frame.items) {
       if (item.kind == BatchItem.CLOSING && item.store == store) {
-        know(rows, RowKeys.window(frame.keys[item.keyIndex], item.span.start()), item.value);
+        Bytes key = frame.keys[item.keyIndex];
+        know(rows, isSession ? RowKeys.session(key, item.span.start(), item.span.end()) : RowKeys.window(key, item.span.start()), item.value);
       }
       for (BatchItem.OpenWindow open : item.windows) {
         if (open.store() == store && !isSession && frame.windowRows[store] != null) {

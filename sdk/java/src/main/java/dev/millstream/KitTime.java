@@ -100,7 +100,9 @@ final class KitTime {
       windowed |= rule.size > 0;
       if (rule.isSession()) {
         OpenWindow session = session(store, key, timestamp);
-        if (rule.closes(session.span()) > now) {
+        // One that was given stays as it is: who would reach it is late.
+        boolean over = rule.isFinal && session.parts().stream().anyMatch(part -> rule.closes(part) <= now);
+        if (!over && rule.closes(session.span()) > now) {
           found.add(session);
         }
       } else if (rule.size > 0) {

@@ -8,8 +8,8 @@ import java.util.Optional;
 import java.util.function.BinaryOperator;
 
 /**
- * The session that a record belongs to, from its first record to its last, this one included, in milliseconds since 1970; valid while its
- * handler runs. See {@link SessionStore}.
+ * The session that a record belongs to, from its first record to its last, this one included, or one that closes; in milliseconds since
+ * 1970; valid while its handler runs. See {@link SessionStore}.
  *
  * @param <K> the store's keys
  * @param <V> the store's values
@@ -32,6 +32,11 @@ public final class OpenSession<K, V> {
     this.end = open.span().end();
     this.row = RowKeys.session(ctx.key(), start, end);
     this.parts = open.parts().stream().map(part -> RowKeys.session(ctx.key(), part.start(), part.end())).toList();
+  }
+
+  /** The key whose session it is. */
+  public K key() {
+    return store.decodeKey(ctx.key());
   }
 
   /** The time of its first record. */

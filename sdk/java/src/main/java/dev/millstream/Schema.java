@@ -96,7 +96,7 @@ final class Schema {
     }
     App.DueHandler handler = app.closings.get(stores.get(item.store).name());
     if (handler == null) {
-      throw new UndeclaredException("a window of store \"" + stores.get(item.store).name() + "\" closes and nobody handles it; add "
+      throw new UndeclaredException("a window or session of store \"" + stores.get(item.store).name() + "\" closes and nobody handles it; add "
           + "app.onClose(...)");
     }
     return handler;
@@ -145,14 +145,14 @@ final class Schema {
     List<String> closing = stores.stream().filter(Port::isFinal).map(Port::name).toList();
     for (String name : app.closings.keySet()) {
       if (!closing.contains(name)) {
-        throw new ConfigException("app.onClose of store \"" + name + "\", which does not give its windows when they close; set emit: Final in "
-            + "its window. Stores that do: " + listed(closing));
+        throw new ConfigException("app.onClose of store \"" + name + "\", which does not give its windows or sessions when they close; set "
+            + "emit: Final in its window or session. Stores that do: " + listed(closing));
       }
     }
     for (String name : closing) {
       if (!app.closings.containsKey(name)) {
-        throw new ConfigException("store \"" + name + "\" gives its windows when they close (emit: Final), and the program does not take "
-            + "them; add app.onClose(...)");
+        throw new ConfigException("store \"" + name + "\" gives its windows or sessions when they close (emit: Final), and the program does "
+            + "not take them; add app.onClose(...)");
       }
     }
   }

@@ -45,7 +45,7 @@ public final class SessionStore<K, V> {
     return rows.name();
   }
 
-  /** The session that the record belongs to; empty if it is late, or has no key. */
+  /** The session that the record belongs to; empty if it is late, or has no key. When a session closes: that one. */
   @SuppressWarnings("unchecked") // the sessions of a store are made here
   public Optional<OpenSession<K, V>> session(Context ctx) {
     return Optional.ofNullable((OpenSession<K, V>) ctx.session(rows.id(ctx), open -> open(ctx, open)));

@@ -142,13 +142,14 @@ public final class TestKit {
       return this;
     }
 
-    /** Declares a store of sessions. */
+    /** Declares a store of sessions. They are given when they close if the app has {@link App#onClose} for them. */
     public Builder sessions(SessionStore<?, ?> store, Duration gap, Duration grace) {
       if (gap.toMillis() <= 0) {
         throw new ConfigException("store \"" + store.name() + "\": a session needs a gap above 0");
       }
       stores.add(store.name());
-      rules.put(store.name(), new KitTime.Rules("Session", gap.toMillis(), 0, grace.toMillis(), false));
+      rules.put(store.name(), new KitTime.Rules("Session", gap.toMillis(), 0, grace.toMillis(),
+          app.closings.containsKey(store.name())));
       return this;
     }
 

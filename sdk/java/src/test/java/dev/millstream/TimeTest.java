@@ -111,6 +111,43 @@ class TimeTest {
   }
 
   @Test
+  void sessionsThatCloseAreGivenOnce() {
+    for (boolean prefetch : new boolean[] {true, false}) {
+      List<String> given = new ArrayList<>();
+      App app = new App().on("in", Codecs.STRING, Codecs.STRING, (ctx, record) -> {
+        if (record.value().equals("count")) {
+          VISITS.session(ctx).ifPresent(visit -> visit.put(visit.getOrDefault(0L) + 1));
+        }
+      }).sessions(VISITS).onClose(VISITS, (ctx, session) -> {
+        assertEquals(session, VISITS.session(ctx).orElseThrow());
+        given.add(session.key() + " " + session.start() + ".." + session.end() + "=" + session.get().map(String::valueOf).orElse("-"));
+        OUT.emit(ctx, session.key(), session.get().map(String::valueOf).orElse("-"));
+        if (session.start() == 90_000) {
+          throw new IllegalStateException("ninety");
+        }
+      });
+      TestKit kit = TestKit.of(app).sessions(VISITS, Duration.ofSeconds(10), Duration.ofSeconds(5)).outputs(OUT).prefetch(prefetch).build();
+      feed(kit, "a", "count", 0);
+      feed(kit, "a", "count", 10);
+      feed(kit, "a", "count", 20);
+      feed(kit, "a", "count", 12);
+      feed(kit, "b", "", 35);
+      assertEquals(List.of(), given);
+      kit.feed("in", TestRecord.of("c", "count").timestamp(35_001));
+      assertEquals(List.of("a 0..20000=4"), given);
+      assertEquals(20_000L, kit.outputs(OUT).get(0).timestamp());
+      assertEquals("{}", kit.sessions(VISITS, "a").toString(), "a kit keeps none that was given");
+      feed(kit, "a", "count", 90);
+      assertEquals(List.of("a 0..20000=4", "b 35000..35000=-", "c 35001..35001=1"), given);
+      assertThrows(RecordFailedException.class, () -> feed(kit, "a", "count", 2000));
+      feed(kit, "a", "count", 2001);
+      assertEquals(4, given.size(), "one that was given up does not come again");
+      assertEquals(3, kit.outputs(OUT).size());
+      assertEquals("{2000000=2}", kit.sessions(VISITS, "a").toString());
+    }
+  }
+
+  @Test
   void sessionsThatNobodyCanMergeFailTheRecord() {
     SessionStore<String, Long> plain = SessionStore.of("visits", Codecs.STRING, Codecs.LONG);
     App app = new App().on("in", Codecs.STRING, Codecs.STRING, (ctx, record) -> {

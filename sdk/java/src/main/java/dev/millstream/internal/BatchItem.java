@@ -33,7 +33,7 @@ public final class BatchItem {
   public int keyIndex;
   public int attempt = 1;
   public long offset = -1;
-  /** The default time of outputs: of a record, of a timer, the last moment of a window that closes, the start of a visit. */
+  /** The default time of outputs: of a record, of a timer, the last moment of a window or session that closes, the start of a visit. */
   public long timestamp;
   /** null for a tombstone; of a visit what it was started with, null for nothing. */
   public Bytes value;
@@ -45,7 +45,7 @@ public final class BatchItem {
   public String name;
   /** Of a row that is visited. */
   public int visit;
-  /** Of a window that closes. */
+  /** Of a window or session that closes. */
   public int store;
   public Span span;
 
@@ -181,12 +181,17 @@ public final class BatchItem {
     store = r.int32("closing store");
     keyIndex = r.int32("closing key index");
     span = new Span(r.int64("closing start"), r.int64("closing end"));
-    timestamp = span.end - 1;
     value = r.state("closing value");
     attempt = r.int32("closing attempt");
     r.skip(left);
     if (!shape.isWindowed(store)) {
       throw FrameReader.bad("BATCH closes a window of store " + store + ", which has none");
+    }
+    // A session ends with its last record and is made of itself, a window ends behind its last moment.
+    boolean isSession = shape.stores.get(store).equals("Session");
+    timestamp = isSession ? span.end : span.end - 1;
+    if (isSession) {
+      windows = List.of(new OpenWindow(store, span, List.of(span)));
     }
   }
 }

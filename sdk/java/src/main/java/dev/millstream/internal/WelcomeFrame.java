@@ -7,7 +7,7 @@ import java.util.List;
 public final class WelcomeFrame {
   /**
    * An input, output, store, join or lookup that the manifest declares; `max` is 0 where nothing was said. `size` is that of the windows of
-   * a store; they are given when they close if `isFinal`.
+   * a store; they, or its sessions, are given when they close if `isFinal`.
    */
   public record Port(String name, String topic, String type, long max, long size, boolean isFinal) {
     public Port(String name, String topic, String type, long max) {
@@ -101,7 +101,7 @@ public final class WelcomeFrame {
           case "topic" -> topic = r.text(what);
           case "type" -> type = r.text(what);
           case "max_bytes", "max_value_bytes" -> max = r.int64(what);
-          case "window" -> window = readWindow(r);
+          case "window", "session" -> window = readWindow(r);
           default -> r.skip(1);
         }
       }
@@ -130,7 +130,7 @@ public final class WelcomeFrame {
     return visits;
   }
 
-  /** Size, and 1 where windows are given when they close. */
+  /** Size, and 1 where windows or sessions are given when they close. */
   private static long[] readWindow(FrameReader r) {
     long[] window = {0, 0};
     if (r.isNil()) {
