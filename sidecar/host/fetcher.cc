@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/clock.h"
 #include "common/base/crash_point.h"
 #include "common/base/log_line.h"
 #include "common/base/status.h"
@@ -12,6 +13,13 @@ namespace {
 // Nothing waits for this: commands wake the reader.
 constexpr absl::Duration kPollWait = absl::Seconds(10);
 constexpr absl::Duration kRenewPause = absl::Seconds(1);
+// Between attempts to begin what no broker answered about.
+constexpr absl::Duration kBeginPause = absl::Seconds(1);
+
+// Without anybody repairing the topic: brokers are away, or the next secret is not mounted yet.
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsUnauthenticated(status);
+}
 }  // namespace
 
 Fetcher::Fetcher(log::Log* log, std::vector<std::string> topics, int64_t buffered_bytes, KeyCheck* keys,
@@ -48,7 +56,8 @@ void Fetcher::Stop() {
 
 void Fetcher::Run() {
   while (TakeCommands()) {
-    absl::StatusOr<std::vector<log::ReaderEvent>> events = reader_->Poll(kPollWait);
+    BeginLater();
+    absl::StatusOr<std::vector<log::ReaderEvent>> events = reader_->Poll(waiting_.empty() ? kPollWait : kBeginPause);
     if (!events.ok()) {
       Renew(events.status());
       continue;
@@ -93,18 +102,35 @@ void Fetcher::Carry(const Command& command) {
     const TopicPartition from = PartitionOf(stop->task, stop->input);
     reader_->Remove(from);
     sources_.erase(from);
+    waiting_.erase(from);
   }
 }
 
 void Fetcher::Begin(const TopicPartition& from, const Source& source) {
   reader_->Remove(from);
   const absl::Status added = reader_->Add(from, source.position);
+  if (MayPass(added)) {
+    if (waiting_.insert(from).second) {
+      LogWarning("an input cannot be read yet; tried every second",
+                 {{"from", from.ToString()}, {"error", added.ToString()}});
+    }
+    begin_at_ = SystemClock().Monotonic() + kBeginPause;
+    return;
+  }
+  waiting_.erase(from);
   if (!added.ok()) {
     sink_->Post(
         engine::InputFailed{.task = source.task, .input = source.input, .status = added, .fetch = source.fetch});
     return;
   }
   if (source.paused) reader_->Pause(from);
+}
+
+// One at a time: an attempt may take as long as brokers are waited for, and commands come first.
+void Fetcher::BeginLater() {
+  if (waiting_.empty() || SystemClock().Monotonic() < begin_at_) return;
+  const TopicPartition from = *waiting_.begin();
+  Begin(from, sources_.at(from));
 }
 
 void Fetcher::Pass(log::ReaderEvent event) {

@@ -2,6 +2,7 @@
 #define MILLSTREAM_SIDECAR_HOST_FETCHER_H_
 
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <variant>
@@ -17,8 +18,9 @@
 namespace millstream::host {
 
 // The thread that reads the inputs of all tasks with one log::Reader and posts what it finds: RecordsRead, EndOfInput,
-// InputFailed. Commands come from the engine's thread, never block and keep their order. A reader that fails as a whole
-// is made anew, once a second, and goes on where it was.
+// InputFailed; one that cannot be begun because no broker answers, or none lets us in, is begun later. Commands come
+// from the engine's thread, never block and keep their order. A reader that fails as a whole is made anew, once a
+// second, and goes on where it was.
 class Fetcher {
  public:
   // `topics`: of the inputs, in the spec's order. `buffered_bytes` bounds what the reader holds. `keys` sees every
@@ -44,6 +46,8 @@ class Fetcher {
   bool TakeCommands();  // false: stop
   void Carry(const Command& command);
   void Begin(const TopicPartition& from, const Source& source);
+  // One of waiting_, if it is time.
+  void BeginLater();
   void Pass(log::ReaderEvent event);
   void Renew(const absl::Status& cause);
   TopicPartition PartitionOf(TaskId task, uint32_t input) const { return {topics_[input], Partition(task.value())}; }
@@ -57,6 +61,8 @@ class Fetcher {
   // Used by the thread alone; Wake may come from anywhere, so the reader is replaced under the mutex.
   std::unique_ptr<log::Reader> reader_;
   absl::flat_hash_map<TopicPartition, Source> sources_;
+  std::set<TopicPartition> waiting_;  // of sources_: to be begun at begin_at_
+  absl::Duration begin_at_ = absl::ZeroDuration();
 
   absl::Mutex mutex_;
   std::vector<Command> commands_ ABSL_GUARDED_BY(mutex_);
