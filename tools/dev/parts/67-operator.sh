@@ -26,6 +26,6 @@ else
 fi
 lane testbed tests/testbed/cluster --ignore=tests/testbed/cluster/test_node.py --ignore=tests/testbed/cluster/test_namespaces.py &
 lane resource "${resource[@]}" &
-lane changes tests/operator/test_apply.py tests/operator/test_changes.py &
+lane changes tests/operator/test_apply.py tests/operator/test_changes.py tests/operator/test_kubectl.py &
 lane wrong tests/operator/test_wrong.py tests/operator/test_many.py &
 wait
