@@ -46,8 +46,11 @@ absl::StatusOr<spec::Manifest> ReadProcessor(const Json& processor) {
                    {"kind", kube::TextAt(processor, {"kind"})},
                    {"metadata", {{"name", key.name}, {"namespace", key.name_space}}}};
   if (const auto spec = processor.find("spec"); spec != processor.end()) document["spec"] = *spec;
-  spec::ParseResult parsed =
-      spec::ParseManifests(document.dump(-1, ' ', false, Json::error_handler_t::replace), key.Text());
+  return ReadManifestText(document.dump(-1, ' ', false, Json::error_handler_t::replace), key.Text());
+}
+
+absl::StatusOr<spec::Manifest> ReadManifestText(const std::string& text, const std::string& name) {
+  spec::ParseResult parsed = spec::ParseManifests(text, name);
   if (parsed.ok() && parsed.manifests.size() == 1) return std::move(parsed.manifests.front());
   std::vector<std::string> faults;
   for (const spec::Diagnostic& found : parsed.diagnostics) {
@@ -129,6 +132,11 @@ ManifestIndex::Keys ManifestIndex::Update(const Json& processor) {
     Leave(key, entry.claims);
     entry.claims = read->manifest.ok() ? ClaimsOf(read->manifest->processor) : Claims();
     Enter(key, entry.claims);
+    if (read->manifest.ok()) {
+      unclaimed_.erase(key);
+    } else {
+      unclaimed_.insert(key);
+    }
   }
   entry.read = std::move(read);
   AddSharers(entry.claims, &others);
@@ -143,9 +151,27 @@ ManifestIndex::Keys ManifestIndex::Remove(const kube::ObjectKey& key) {
   if (found == entries_.end()) return others;
   AddSharers(found->second.claims, &others);
   Leave(key, found->second.claims);
+  unclaimed_.erase(key);
   entries_.erase(found);
   others.erase(key);
   return others;
+}
+
+std::vector<ManifestIndex::Unread> ManifestIndex::Unclaimed() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<Unread> all;
+  for (const kube::ObjectKey& key : unclaimed_) all.push_back({key, entries_.at(key).read->uid});
+  return all;
+}
+
+void ManifestIndex::Recall(const Unread& processor, const spec::StreamProcessorSpec& last) {
+  absl::MutexLock lock(&mutex_);
+  if (!unclaimed_.contains(processor.key)) return;
+  Entry& entry = entries_.at(processor.key);
+  if (entry.read->uid != processor.uid) return;
+  unclaimed_.erase(processor.key);
+  entry.claims = ClaimsOf(last);
+  Enter(processor.key, entry.claims);
 }
 
 std::shared_ptr<const ReadManifest> ManifestIndex::Find(const kube::ObjectKey& key) const {

@@ -38,9 +38,19 @@ class ManifestIndex {
 
   // The processor is new or another generation. Returns the other processors that claim the same as it did or does now:
   // for them the answer of ConflictOf may be another. A manifest that cannot be read keeps the claims of the one
-  // before.
+  // before; where this process has not seen that one, until Recall says what it was, it is Unclaimed.
   Keys Update(const Json& processor);
   Keys Remove(const kube::ObjectKey& key);
+
+  // A processor that this process knows with a manifest that cannot be read only, since it started. Its workload may
+  // run all the same, as its last good manifest said, and then its group is not free.
+  struct Unread {
+    kube::ObjectKey key;
+    std::string uid;
+  };
+  std::vector<Unread> Unclaimed() const;
+  // The last good manifest of one of those. Nothing if it is none any more.
+  void Recall(const Unread& processor, const spec::StreamProcessorSpec& last);
 
   std::shared_ptr<const ReadManifest> Find(const kube::ObjectKey& key) const;  // null: not known
   // Whether an older processor has what this one claims: reason GroupOwnedByAnother or TopicsOverlap, both named.
@@ -64,10 +74,13 @@ class ManifestIndex {
 
   mutable absl::Mutex mutex_;
   std::map<kube::ObjectKey, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  Keys unclaimed_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Keys> by_group_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Keys> by_topic_ ABSL_GUARDED_BY(mutex_);  // internal ones and outputs
 };
 
+// The one manifest in that text, read by common/spec.
+absl::StatusOr<spec::Manifest> ReadManifestText(const std::string& text, const std::string& name);
 // apiVersion, kind, metadata {name, namespace} and spec of a processor, read by common/spec.
 absl::StatusOr<spec::Manifest> ReadProcessor(const Json& processor);
 

@@ -266,6 +266,31 @@ TEST_F(OperatorTest, OfTwoWithOneGroupTheOlderKeepsIt) {
   EXPECT_THAT(cluster_.Condition("younger", "Ready"), StartsWith("False TopicsPending"));
 }
 
+TEST_F(OperatorTest, OfTwoWithOneGroupTheOlderKeepsItThoughItsManifestIsInvalid) {
+  cluster_.Apply("totals", "  group: shared\n");
+  cluster_.Settle();
+  cluster_.EndJobWell();
+  cluster_.Settle();
+  cluster_.clock.Advance(absl::Seconds(2));
+  cluster_.Apply("zz-younger", "  group: shared\n");
+  cluster_.Settle();
+  // As an old definition would have let in. Its workload goes on, in its group.
+  const auto set_partitioner = [this](const char* value) {
+    cluster_.Edit(kube::kStreamProcessors, "totals",
+                  [value](Json* object) { (*object)["spec"]["inputs"][0]["partitioner"] = value; });
+  };
+  set_partitioner("Sometimes");
+  cluster_.Settle();
+  EXPECT_THAT(Ready(), StartsWith("False InvalidSpec"));
+  cluster_.RestartOperator();
+  cluster_.Pass(absl::Minutes(2));
+  EXPECT_THAT(cluster_.Condition("zz-younger", "Ready"), StartsWith("False GroupOwnedByAnother: group shared"));
+  EXPECT_FALSE(cluster_.Has(kube::kConfigMaps, "zz-younger"));
+  cluster_.Remove(kube::kStreamProcessors, "totals");
+  cluster_.Pass(absl::Minutes(2));
+  EXPECT_TRUE(cluster_.Has(kube::kConfigMaps, "zz-younger"));
+}
+
 TEST_F(OperatorTest, InternalTopicsOfTwoDoNotOverlap) {
   cluster_.Apply("totals", "  group: a\n  stores: [{name: b-x}]\n");
   cluster_.clock.Advance(absl::Seconds(10));

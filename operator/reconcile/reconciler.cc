@@ -32,7 +32,18 @@ Reconciler::Reconciler(ReconcilerOptions options, const Surroundings& surroundin
       topics_(&writer_, around_.world, &mounts_, around_.clock),
       rollouts_(options_.max_concurrent_rollouts) {}
 
+void Reconciler::RecallClaims() {
+  for (const ManifestIndex::Unread& unread : around_.manifests->Unclaimed()) {
+    const Json map = around_.world->Get(kube::kConfigMaps, unread.key);
+    if (map.is_null() || kube::ControllerUidOf(map) != unread.uid) continue;
+    const absl::StatusOr<spec::Manifest> last =
+        ReadManifestText(kube::TextAt(map, {"data", model::kManifestFile}), unread.key.Text());
+    if (last.ok()) around_.manifests->Recall(unread, last->processor);
+  }
+}
+
 absl::StatusOr<runtime::Pass> Reconciler::Run(const std::string& key, const std::string& id) {
+  RecallClaims();
   const Json processor = around_.world->Get(kube::kStreamProcessors, KeyFromText(key));
   if (processor.is_null()) {
     ForgetProcessor(key);

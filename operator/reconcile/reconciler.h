@@ -73,6 +73,9 @@ class Reconciler {
 
   ProcessorMemory* MemoryOf(const std::string& key, const std::string& uid);
   void ForgetProcessor(const std::string& key);
+  // What processors claim whose manifests cannot be read since before this process knew them: their ConfigMaps have
+  // the last good ones, which their workloads run.
+  void RecallClaims();
 
   const ReconcilerOptions options_;
   const Surroundings around_;
