@@ -63,7 +63,8 @@ run_counted() {
 
 run_pytest() {
   local status=0 summary=$SCRATCH/pytest.xml
-  MILLSTREAM_BUILD_DIR=$BUILD python -m pytest -q -p no:cacheprovider --basetemp="$SCRATCH/pytest" --junitxml="$summary" -o junit_family=xunit2 "$@" </dev/null || status=$?
+  MILLSTREAM_BUILD_DIR=$BUILD python -m pytest -q -p no:cacheprovider --basetemp="$SCRATCH/pytest" --junitxml="$summary" -o junit_family=xunit2 \
+    --durations=10 --durations-min=10 "$@" </dev/null || status=$?
   python "$ROOT/tools/dev/junit.py" pytest "$summary" "$MS_RESULTS" || fail "pytest $*: no report"
   if [[ $status -gt 1 ]]; then fail "pytest $*: exit code $status"; fi
 }
