@@ -117,9 +117,25 @@ absl::Status AdminClient::UntilSettled(const std::function<absl::Status()>& atte
   }
 }
 
+// librdkafka 2.8 lets go of all back-off while an admin request waits for a controller that is away: each change of the
+// connection's state asks for the connection again, which "expedites" it (rd_kafka_broker_controller_async, OP_CONNECT):
+// thousands of attempts a second and most of a core, until the request times out. So no such request is begun before a
+// broker answered a plain one, which waits as it should; its answer also says who the controller is by now.
+bool AdminClient::AwaitBroker(const Client& client, absl::Duration wait) {
+  const rd_kafka_metadata_t* raw = nullptr;
+  const rd_kafka_resp_err_t error = rd_kafka_metadata(client.get(), /*all_topics=*/0, nullptr, &raw, Millis(wait));
+  const OwnedMetadata metadata(raw);
+  return !error;
+}
+
 absl::StatusOr<Answer> AdminClient::CallOnce(rd_kafka_admin_op_t op, std::string_view what, const Start& start,
                                              const Tune& tune, absl::Duration wait) {
   const std::shared_ptr<Client> client = CurrentClient(IsAboutGroup(op));
+  const absl::Duration until = clock_.Monotonic() + wait;
+  if (!AwaitBroker(*client, wait)) {
+    return ToStatus(RD_KAFKA_RESP_ERR__TIMED_OUT, what, StrCat("no broker answers", client->ConnectionTrouble()));
+  }
+  wait = std::max(until - clock_.Monotonic(), kRetryPause);
   const Owned<rd_kafka_AdminOptions_t> options(rd_kafka_AdminOptions_new(client->get(), op));
   char error[512];
   if (rd_kafka_AdminOptions_set_request_timeout(options.get(), Millis(wait), error, sizeof(error))) {

@@ -110,6 +110,8 @@ class AdminClient {
   std::shared_ptr<Client> CurrentClient(bool for_group);
   // If the error says so: the next call about a group is made by a client that asks who coordinates it.
   void NoteMovedCoordinator(const absl::Status& status);
+  // False: none answers within `wait`.
+  static bool AwaitBroker(const Client& client, absl::Duration wait);
   absl::StatusOr<Answer> CallOnce(rd_kafka_admin_op_t op, std::string_view what, const Start& start, const Tune& tune,
                                   absl::Duration wait);
 
