@@ -1,5 +1,8 @@
 """Three brokers, three replicas, two in sync: each is killed in turn, paused, or loses what it coordinates, under load."""
 
+import re
+
+import brokers
 import wire
 from harness import wait_until
 
@@ -62,3 +65,24 @@ def test_the_coordinators_move_in_the_middle_of_a_commit(group, three):
     feeder.close()
     assert member.alive()
     g.finish()
+
+
+def test_a_broker_that_is_away_is_not_besieged(group, tmp_path):
+    """Every client backs off, also one that wants an admin request (which librdkafka 2.8 would not): its own log says how often it tried."""
+    with brokers.Cluster(tmp_path / "kafka") as cluster:  # no proxy: connections are refused
+        besiege(cluster, group(cluster, session_timeout="20s"))
+
+
+def besiege(cluster, g):
+    member = g.member()
+    g.wait_active(member)
+    g.produce(20)
+    g.wait_outputs()
+    cluster.brokers[0].kill()
+    tried = lambda: [int(count) for count in re.findall(r"client=admin .* (\d+) identical error\(s\) suppressed", member.log_path.read_text())]
+    wait_until(tried, lambda: "no line about attempts of the admin client\n" + member.log())  # it is written twice a minute
+    cluster.brokers[0].start()
+    cluster.wait_ready()
+    g.produce(20)
+    g.finish()
+    assert max(tried()) < 1000, tried()  # within half a minute; without back-off 100,000 and more
