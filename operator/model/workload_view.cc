@@ -143,7 +143,8 @@ std::string WorkloadView::Describe(int ordinal) const {
     if (const int restoring = report->Count(TaskSeen::State::kRestoring); restoring > 0) {
       return StrCat(name, " restores ", Counted(restoring, "task"), ", ", bytes_left >> 20, " MiB left");
     }
-    if (report->problem) return StrCat(name, " is not ready: ", Quoted(report->problem->message));
+    // Its reason alone: there may be numbers in the message, which the status would follow. Ready has it.
+    if (report->problem) return StrCat(name, " is not ready: ", report->problem->reason);
     if (report->workers == 0 && !processor_.typed().is_view()) return StrCat(name, " waits for its worker to connect");
   }
   return StrCat(name, pod->ever_ready ? " is not ready" : " is starting");

@@ -421,6 +421,21 @@ TEST_F(OperatorTest, WhatAContainerWaitsForIsWhyItIsNotReady) {
               StartsWith("False OOMKilled: pod totals-0: container worker was killed at its memory limit"));
 }
 
+TEST_F(OperatorTest, WhatASidecarLacksIsWhyItIsNotReady) {
+  cluster_.Apply("totals");
+  cluster_.Settle();
+  cluster_.EndJobWell();
+  cluster_.Settle();
+  Json answer = Answer(0);
+  answer["workers"] = 0;
+  answer["conditions"].push_back(Json{{"reason", "WorkerNotConnected"}, {"message", "no worker for 1m"}});
+  cluster_.sidecars.answers["totals-0"] = answer;
+  cluster_.RunPods("totals", false);
+  cluster_.Pass(absl::Seconds(40));
+  EXPECT_EQ(Ready(), "False WorkerNotConnected: no worker for 1m");
+  EXPECT_THAT(cluster_.Condition("totals", "Reconciling"), StartsWith("True StartingPods"));
+}
+
 TEST_F(OperatorTest, APausedReconciliationChangesNothing) {
   MakeRunning();
   cluster_.Edit(kube::kStreamProcessors, "totals", [](Json* object) {

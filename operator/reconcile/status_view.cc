@@ -153,18 +153,21 @@ Condition ReadyOf(const View& view, const Condition& topics, const Condition& wo
   } else if (restored.status == Status::kFalse && view.ready < view.wanted()) {
     Say(&ready, restored.reason, restored.message);
   } else if (view.ready == 0 || view.ready < std::min(view.wanted(), view.pods) || workload.status != Status::kTrue) {
+    // Replacing pods one by one is no outage: the others process.
+    const bool moving = input.decision && !input.decision->reason.empty() && !input.decision->stuck;
+    const bool silent = !input.trouble || WaitsSilently(input.trouble->reason);
+    const bool processes = moving && silent && view.ready > 0 && view.ready + 1 >= view.wanted();
     const std::optional<model::SidecarReport::Problem>& told = view.totals.problem;
-    if (workload.reason == "PodsNotReady" && told) {
+    // A sidecar that says what its pod lacks says more than that pods start.
+    const bool starting = workload.reason == "StartingPods" && !processes;
+    if ((workload.reason == "PodsNotReady" || starting) && told) {
       // What sidecars say may have numbers in it: the first words of one reason stay.
       const ReadyWas before = ReadyIn(view.before());
       Say(&ready, told->reason, before.reason == told->reason ? before.message : told->message);
     } else {
       Say(&ready, workload.reason, workload.message);
     }
-    // Replacing pods one by one is no outage: the others process.
-    const bool moving = input.decision && !input.decision->reason.empty() && !input.decision->stuck;
-    const bool silent = !input.trouble || WaitsSilently(input.trouble->reason);
-    if (moving && silent && view.ready > 0 && view.ready + 1 >= view.wanted()) ready.status = Status::kTrue;
+    if (processes) ready.status = Status::kTrue;
   } else {
     ready.status = Status::kTrue;
     Say(&ready, "Processing", StrCat("tasks run on ", Pods(view.ready)));
