@@ -34,7 +34,7 @@ class World:
     def start(self):
         try:
             self.stack.enter_context(self.cluster)
-            self.kafka = self.stack.enter_context(reachable.broker(self.folder / "kafka", self.cluster))
+            self.kafka = self.stack.enter_context(reachable.broker(self.folder / "kafka", self.cluster, secure=True))
             made = build.build(["operator", "sidecar"], self.folder / "archives", BUILD / "bin")
             for facts in made.values():
                 self.cluster.node.load(facts["archive"])
@@ -110,6 +110,9 @@ class World:
         self.wait(lambda: self.condition(namespace, name, kind)[1] in reasons, f"{namespace}/{name} to say {' or '.join(reasons)}")
         return self.condition(namespace, name, kind)[2]
 
+    def patch(self, namespace, name, spec):
+        self.admin.merge("StreamProcessor", namespace, name, {"spec": spec})
+
     def pod(self, namespace, name):
         return self.admin.get("Pod", namespace, name)
 
@@ -131,6 +134,10 @@ class World:
     def inside(self, namespace, pod, container, *command, check=True):
         """What a command prints in a container."""
         return self.cluster.run("kubectl", "exec", "-n", namespace, pod, "-c", container, "--", *command, check=check)
+
+
+def condition_of(pod, kind):
+    return next((each["status"] for each in (pod or {}).get("status", {}).get("conditions", []) if each["type"] == kind), None)
 
 
 def processor(namespace, name, **spec):

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# ./dev e2e [ARG..]: the product on a real node (tests/e2e): the tutorial, beginnings, security, failures under load. Arguments go to pytest: -k oom
+# ./dev e2e [ARG..]: the product on a real node (tests/e2e): the tutorial, beginnings, security, failures under load. Arguments go to pytest: -k memory
+# ./dev e2e figures: how long things take, and what a sidecar weighs
 set -euo pipefail
 ROOT=${ROOT:-$(cd "$(dirname "$0")/../.." && pwd)}
 export ROOT
@@ -17,4 +18,6 @@ python tests/testbed/cluster/command.py prepare >/dev/null
 # Sockets have short names.
 scratch=$(mktemp -d /tmp/ms-e2e.XXXXXX)
 trap 'rm -rf "$scratch"' EXIT
-MILLSTREAM_BUILD_DIR=$BUILD python -m pytest -q -p no:cacheprovider --basetemp="$scratch/pytest" tests/e2e "$@" </dev/null
+export MILLSTREAM_BUILD_DIR=$BUILD
+if [[ ${1:-} == figures ]]; then python tests/e2e/figures.py; exit; fi
+python -m pytest -q -p no:cacheprovider --basetemp="$scratch/pytest" tests/e2e "$@" </dev/null

@@ -23,7 +23,7 @@ def name_it(cluster, host, port):
 
 @contextlib.contextmanager
 def broker(folder, cluster, **options):
-    """A brokers.Cluster of one; its PLAINTEXT listener is for pods, the others are on loopback."""
+    """A brokers.Cluster of one, whose listeners are for pods; INTERNAL is on loopback, for tests."""
     with brokers.Cluster(folder, host=cluster.network.host, **options) as made:
         name_it(cluster, cluster.network.host, made.brokers[0].ports["PLAINTEXT"])
         yield made

@@ -121,7 +121,7 @@ class Broker:
     def properties(self):
         cluster = self.cluster
         listeners = [name for name in self.ports if name != "CONTROLLER"]
-        address = lambda name, port: f"{name}://{cluster.host if name == 'PLAINTEXT' else HOST}:{port}"
+        address = lambda name, port: f"{name}://{cluster.host_of(name)}:{port}"
         copies = min(3, len(cluster.brokers))
         in_sync = 2 if copies > 1 else 1
         protocols = {name: "PLAINTEXT" if name in ("CONTROLLER", "INTERNAL") else name for name in self.ports}
@@ -208,7 +208,7 @@ class Cluster:
     acls         an authorizer that denies what no rule allows; "admin" and whoever comes in without SASL are superusers
     properties   more lines for server.properties
     advertised   {(node, listener): port}: what clients are told to connect to instead; may be filled until start()
-    host         where the PLAINTEXT listener is instead of loopback: an address of this machine that pods reach
+    host         where the listeners for clients are instead of loopback: an address of this machine that pods reach
     """
 
     def __init__(self, folder, brokers=1, *, secure=False, acls=False, properties=None, heap_mb=256, first_port=None, host=HOST):
@@ -285,10 +285,12 @@ class Cluster:
 
     # ---------------------------------------------------------------- how to get in
 
+    def host_of(self, listener):
+        return HOST if listener in ("INTERNAL", "CONTROLLER") else self.host
+
     def bootstrap(self, listener="PLAINTEXT"):
         """host:port,... of that listener, as advertised."""
-        host = self.host if listener == "PLAINTEXT" else HOST
-        return ",".join(f"{host}:{self.advertised.get((each.node, listener), each.ports[listener])}" for each in self.brokers)
+        return ",".join(f"{self.host_of(listener)}:{self.advertised.get((each.node, listener), each.ports[listener])}" for each in self.brokers)
 
     def client(self, listener="INTERNAL", mechanism="SCRAM-SHA-512", user="alice", certificate=False):
         """librdkafka properties (confluent-kafka takes them as they are) for that way in, as that user."""
