@@ -174,6 +174,7 @@ void EngineImpl::Claim(Task& task) {
 }
 
 bool EngineImpl::CoversClaim(const Task& task, const Batch& batch) const {
+  if (options_.mutation == EngineOptions::Mutation::kClaims) return true;
   return std::all_of(batch.items.begin(), batch.items.end(), [&](const Item& item) {
     if (item.due != nullptr) return item.due->claim <= task.time->claims_committed;
     return item.next <= task.inputs[item.input].committed;

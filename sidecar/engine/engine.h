@@ -55,6 +55,7 @@ struct EngineOptions {
     kTtlSteps,  // a batch holds records of several steps
     kTtlTimes,  // a row's age is that of stream time, not of the record that wrote it
     kGiven,     // a session that was given takes records all the same
+    kClaims,    // AtMostOnce: a batch is sent before it is claimed
   };
   // What options start with; the test build of the programs (cli/crashtest_main.cc) sets it first thing in main.
   inline static Mutation default_mutation = Mutation::kNone;

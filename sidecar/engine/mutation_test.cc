@@ -69,5 +69,12 @@ TEST(MutationTest, WithoutSessionsThatStayAsGiven) {
   EXPECT_THAT(Notices(Timed(EngineOptions::Mutation::kGiven)), kEitherWay);
 }
 
+TEST(MutationTest, WithoutClaims) {
+  WorldOptions options = Timed(EngineOptions::Mutation::kClaims);
+  options.guarantee = spec::Guarantee::kAtMostOnce;
+  options.on_failure = spec::FailureAction::kDeadLetter;
+  EXPECT_THAT(Notices(options), kEitherWay);
+}
+
 }  // namespace
 }  // namespace millstream::engine::testing
