@@ -58,6 +58,7 @@ def test_nothing_is_killed(shop, seed):
     s.click(rows)
     s.start()
     settle(s)
+    assert {call.split("\t")[0] for call in s.calls()} == {"click", "close", "remind"}
     once_and_nothing_else(s)
     assert s.stop() == 0, s.log()[-3000:]
 
