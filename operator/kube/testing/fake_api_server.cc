@@ -140,6 +140,7 @@ class FakeTransport : public Transport {
     if (!body.ok()) return refusal;
     const std::string_view sent = fault ? std::string_view(*body).substr(0, fault->bytes) : std::string_view(*body);
     // In two pieces, wherever that cuts.
+    if (sent.size() > 1 && sent[sent.size() / 2 - 1] != '\n') ++server_->split_events_;
     for (const std::string_view piece : {sent.substr(0, sent.size() / 2), sent.substr(sent.size() / 2)}) {
       if (absl::Status taken = sink(piece); !taken.ok()) return taken;
     }
@@ -213,7 +214,7 @@ HttpAnswer FakeApiServer::List(const Path& path, const Parameters& parameters) {
   // A continue token: "VERSION/NAMESPACE/NAME", the last object sent.
   const std::vector<std::string> token = absl::StrSplit(parameter("continue"), '/');
   if (token.size() == 3 && Number(token[0]) < oldest_) return Refusal(410, "Expired", "the continue token is too old");
-  const size_t limit = static_cast<size_t>(Number(parameter("limit")));
+  const size_t limit = std::min<size_t>(static_cast<size_t>(Number(parameter("limit"))), max_page_);
   Json items = Json::array();
   std::string next;
   ObjectKey last;

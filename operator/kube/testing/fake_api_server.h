@@ -1,6 +1,7 @@
 #ifndef MILLSTREAM_OPERATOR_KUBE_TESTING_FAKE_API_SERVER_H_
 #define MILLSTREAM_OPERATOR_KUBE_TESTING_FAKE_API_SERVER_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -94,6 +95,10 @@ class FakeApiServer {
   // Of the last change of anything, and of that kind alone, 0: there was none.
   int64_t version() const;
   int64_t LastChange(const Resource& resource) const;
+  // A page of a list has at most so many objects, whatever was asked for.
+  void LimitPages(size_t limit) { max_page_ = limit; }
+  // How often a piece of a watch has ended within an event.
+  int64_t split_events() const { return split_events_; }
   // Watches and continued lists from before now are answered with 410.
   void ForgetHistory();
   // Removes what is owned by an object that is gone, until nothing is left to remove. How many.
@@ -144,6 +149,8 @@ class FakeApiServer {
   std::string Timestamp() const;
 
   const Clock* const clock_;
+  std::atomic<size_t> max_page_{SIZE_MAX};
+  std::atomic<int64_t> split_events_{0};
   mutable absl::Mutex mutex_;
   int64_t version_ ABSL_GUARDED_BY(mutex_) = 100;
   int64_t uids_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -81,7 +81,19 @@ void Cluster::StepGarbage() {
       if (owners == nullptr || owners->empty() || kube::Find(object, {"metadata", "deletionTimestamp"}) != nullptr)
         continue;
       const auto lives = [&alive](const Json& owner) { return alive.contains(kube::TextAt(owner, {"uid"})); };
-      if (std::any_of(owners->begin(), owners->end(), lives)) continue;
+      const auto living = std::count_if(owners->begin(), owners->end(), lives);
+      if (living == static_cast<std::ptrdiff_t>(owners->size())) continue;
+      if (living > 0) {
+        // It stays, and those that are gone are no longer its owners: a StatefulSet may adopt it.
+        api_.Edit(kind, kube::KeyOf(object), [&lives](Json* stays) {
+          Json kept = Json::array();
+          for (const Json& owner : (*stays)["metadata"]["ownerReferences"]) {
+            if (lives(owner)) kept.push_back(owner);
+          }
+          (*stays)["metadata"]["ownerReferences"] = std::move(kept);
+        });
+        continue;
+      }
       kube::DeleteOptions options;
       options.uid = kube::UidOf(object);
       (void)admin_.Delete(kind, kube::KeyOf(object), options);

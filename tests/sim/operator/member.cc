@@ -56,9 +56,12 @@ Member::Life::Life(const std::string& identity, Member* member)
       lease(kube::NewApiLeaseStore(&lease_client, {"millstream-system", "millstream-operator"})),
       election({.identity = identity}, lease.get(), member->clock_),
       client(member->cluster_->api().Connect([member](const kube::HttpCall& call) { return member->OnCall(call); }),
-             [this] {
+             [this, tally = member->tally_] {
                kube::ClientOptions options;
                options.write_allowance = [this] { return election.Allowance(); };
+               options.on_call = [tally](std::string_view, const kube::Resource&, int code) {
+                 if (code >= 400) ++(*tally)[StrCat("answer ", code)];
+               };
                return options;
              }()),
       reports(member->cluster_),
@@ -66,8 +69,14 @@ Member::Life::Life(const std::string& identity, Member* member)
       leading(&election, {[this] { work.Lead(); }, [this] { work.Follow(); }}, member->clock_) {}
 
 Member::Member(std::string name, Cluster* cluster, FakeClock* clock, std::mt19937_64* random, const Weather* weather,
-               Rules* rules)
-    : name_(std::move(name)), cluster_(cluster), clock_(clock), random_(random), weather_(weather), rules_(rules) {
+               Rules* rules, Tally* tally)
+    : name_(std::move(name)),
+      cluster_(cluster),
+      clock_(clock),
+      random_(random),
+      weather_(weather),
+      rules_(rules),
+      tally_(tally) {
   Restart();
 }
 
@@ -76,6 +85,7 @@ Member::~Member() { Crash(); }
 void Member::Restart() {
   Crash();
   partitioned = unauthorized = false;
+  stands_still_until_ = absl::ZeroDuration();
   life_ = std::make_unique<Life>(StrCat(name_, "-", ++lives_), this);
 }
 
@@ -88,7 +98,14 @@ void Member::EndInOrder() {
   Crash();
 }
 
-absl::Duration Member::StepElection() { return alive() ? life_->leading.Step() : absl::Seconds(1); }
+absl::Duration Member::StandsStill() const {
+  return std::max(absl::ZeroDuration(), stands_still_until_ - clock_->Monotonic());
+}
+
+absl::Duration Member::StepElection() {
+  if (const absl::Duration still = StandsStill(); still > absl::ZeroDuration()) return still;
+  return alive() ? life_->leading.Step() : absl::Seconds(1);
+}
 
 size_t Member::reflectors() const { return alive() ? life_->work.reflectors() : 0; }
 
@@ -99,7 +116,23 @@ bool Member::HasNews(Life::Watching* watching) const {
   return watching->kind == nullptr || cluster_->api().LastChange(*watching->kind) > before;
 }
 
+bool Member::LacksNewsUntil(int64_t version) const {
+  for (const Life::Watching& watching : life_->watching) {
+    if (watching.kind == nullptr) continue;
+    const int64_t last = cluster_->api().LastChange(*watching.kind);
+    if (last > watching.delivered && last <= version) return true;
+  }
+  return false;
+}
+
+bool Member::Overtakes(const Life::Watching& watching) const {
+  if (watching.kind == nullptr) return false;
+  const int64_t last = cluster_->api().LastChange(*watching.kind);
+  return last > watching.delivered && LacksNewsUntil(last - 1);
+}
+
 absl::Duration Member::StepReflector(size_t reflector) {
+  if (const absl::Duration still = StandsStill(); still > absl::ZeroDuration()) return still;
   if (!alive() || reflector >= reflectors()) return absl::Seconds(1);
   life_->watching.resize(reflectors());
   Life::Watching& watching = life_->watching[reflector];
@@ -108,13 +141,16 @@ absl::Duration Member::StepReflector(size_t reflector) {
   if (watching.up_to_date && !HasNews(&watching) && now - watching.stepped < absl::Minutes(1)) {
     return absl::Milliseconds(100 + Chance(300));
   }
-  watching.seen = cluster_->api().version();
+  if (Overtakes(watching)) ++(*tally_)["news out of order"];
+  const int64_t version = cluster_->api().version();
+  watching.seen = version;
   watching.stepped = now;
   silent_ = false;
   stepping_ = &watching;
   const absl::Duration wait = life_->work.StepReflector(reflector);
   stepping_ = nullptr;
-  watching.up_to_date = wait == absl::ZeroDuration();
+  watching.up_to_date = wait == absl::ZeroDuration() && !silent_;
+  if (watching.up_to_date) watching.delivered = version;
   // A connection whose other side is gone is noticed after that.
   if (silent_) return absl::Seconds(90);
   // News takes its time, now and then a lot of it: caches are behind.
@@ -122,7 +158,14 @@ absl::Duration Member::StepReflector(size_t reflector) {
 }
 
 absl::Duration Member::StepWork() {
-  if (alive() && life_->work.ReconcileOne()) ++passes_;
+  if (const absl::Duration still = StandsStill(); still > absl::ZeroDuration()) return still;
+  const int64_t version = cluster_->api().version();
+  const bool is_late = working() && !leads() && partner_ != nullptr && partner_->leads();
+  if (alive() && life_->work.ReconcileOne()) {
+    ++passes_;
+    if (is_late) ++(*tally_)["work behind the end of its term"];
+    if (LacksNewsUntil(version)) ++(*tally_)["pass on stale caches"];
+  }
   const absl::Duration idle = alive() ? life_->work.until_next_key() : absl::Seconds(1);
   // News may come in between.
   return std::clamp(idle, absl::Milliseconds(10), absl::Milliseconds(200)) + absl::Milliseconds(Chance(100));
@@ -153,6 +196,9 @@ std::optional<Fault> Member::OnCall(const kube::HttpCall& call) {
   if (stepping_ != nullptr && IsWatch(call)) stepping_->kind = TargetOf(call).resource();
   const bool too_late = TakeTime(call);
   std::optional<Fault> fault = FaultOf(call);
+  if (too_late) ++(*tally_)["call past its deadline"];
+  if (fault) CountFault(call, *fault);
+  if (call.method == "GET" && absl::StrContains(call.target, "continue=")) ++(*tally_)["list in pages"];
   if (too_late && !fault) fault = Fault{Fault::Kind::kLostAnswer, 0, 0, ""};
   if (fault && fault->kind == Fault::Kind::kSilence) silent_ = true;
   const bool carried_out = !fault || fault->kind == Fault::Kind::kLostAnswer;
@@ -162,6 +208,27 @@ std::optional<Fault> Member::OnCall(const kube::HttpCall& call) {
     rules_->OnWrite(StrCat(name_, "-", lives_), !others && (leads() || too_late), call);
   }
   return fault;
+}
+
+void Member::CountFault(const kube::HttpCall& call, const Fault& fault) {
+  switch (fault.kind) {
+    case Fault::Kind::kNoConnection:
+      ++(*tally_)["no connection"];
+      return;
+    case Fault::Kind::kLostAnswer:
+      ++(*tally_)["answer lost"];
+      return;
+    case Fault::Kind::kCut:
+      ++(*tally_)["watch cut"];
+      return;
+    case Fault::Kind::kSilence:
+      ++(*tally_)["watch silent"];
+      return;
+    case Fault::Kind::kRefuse:
+      if (absl::StrContains(call.target, "/eviction")) ++(*tally_)["eviction refused"];
+      if (fault.status == 410 && !IsWatch(call)) ++(*tally_)["list expired between pages"];
+      return;
+  }
 }
 
 std::optional<Fault> Member::FaultOf(const kube::HttpCall& call) {
@@ -183,6 +250,9 @@ std::optional<Fault> Member::AnyFault(const kube::HttpCall& call) {
       default:
         return Fault{Fault::Kind::kCut, 0, static_cast<size_t>(Chance(4000)), ""};
     }
+  }
+  if (call.method == "GET" && absl::StrContains(call.target, "continue=") && Chance(2) == 0) {
+    return Fault{Fault::Kind::kRefuse, 410, 0, StatusBody(410, "Expired")};
   }
   constexpr int kCodes[] = {409, 429, 500, 503, 504};
   switch (Chance(3)) {

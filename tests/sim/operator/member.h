@@ -15,6 +15,7 @@
 #include "operator/reconcile/sidecar_reports.h"
 #include "tests/sim/operator/cluster.h"
 #include "tests/sim/operator/rules.h"
+#include "tests/sim/operator/tally.h"
 
 namespace millstream::sim {
 
@@ -29,7 +30,7 @@ struct Weather {
 class Member {
  public:
   Member(std::string name, Cluster* cluster, FakeClock* clock, std::mt19937_64* random, const Weather* weather,
-         Rules* rules);
+         Rules* rules, Tally* tally);
   ~Member();
 
   // A new process in its place.
@@ -40,6 +41,9 @@ class Member {
   bool leads() const { return alive() && life_->election.leads(); }
   bool working() const { return alive() && life_->leading.working(); }
   void set_partner(Member* partner) { partner_ = partner; }
+
+  // Nothing of it goes on until then, and then everything at once: a machine that is paused.
+  void StandStill(absl::Duration until) { stands_still_until_ = until; }
 
   // Each says how long to wait before its next.
   absl::Duration StepElection();
@@ -77,6 +81,7 @@ class Member {
     struct Watching {
       const kube::Resource* kind = nullptr;  // nullptr: not known before its first watch
       int64_t seen = -1;                     // version of everything when that was looked at last
+      int64_t delivered = 0;                 // version up to which it is known to have told everything
       bool up_to_date = false;               // the last watch was quiet
       absl::Duration stepped = -absl::InfiniteDuration();
     };
@@ -89,6 +94,12 @@ class Member {
   std::optional<kube::FakeApiServer::Fault> RefusalByCluster(const kube::HttpCall& call);
   // Whether the kind that is watched has changed since the last look.
   bool HasNews(Life::Watching* watching) const;
+  // Whether caches lack something that happened up to that version, and whether one now learns of something before
+  // another one of what was before it.
+  bool LacksNewsUntil(int64_t version) const;
+  bool Overtakes(const Life::Watching& watching) const;
+  absl::Duration StandsStill() const;  // for how long still; zero: it does not
+  void CountFault(const kube::HttpCall& call, const kube::FakeApiServer::Fault& fault);
   bool TakeTime(const kube::HttpCall& call);
   bool Happens(double share);
   int64_t Chance(int64_t bound) { return static_cast<int64_t>((*random_)() % static_cast<uint64_t>(bound)); }
@@ -99,6 +110,8 @@ class Member {
   std::mt19937_64* const random_;
   const Weather* const weather_;
   Rules* const rules_;
+  Tally* const tally_;
+  absl::Duration stands_still_until_;
   Member* partner_ = nullptr;
   bool in_call_ = false;  // a partner's step within a slow call takes no time itself
   bool silent_ = false;   // the call under way gets no answer

@@ -20,6 +20,8 @@ namespace {
 // are what `./dev soak` is for.
 constexpr uint64_t kFirstSeed = 1;
 constexpr uint64_t kSeeds = 200;
+// From so many seeds on everything that can go wrong has gone wrong.
+constexpr uint64_t kAllHappens = 200;
 
 uint64_t NumberFrom(const char* variable, uint64_t otherwise) {
   const char* const text = std::getenv(variable);
@@ -36,9 +38,11 @@ TEST(OperatorSimulationTest, ComesToRestWhateverHappens) {
   // One thread: nothing to be found, and it takes its time.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   uint64_t failed = 0;
+  Tally tally;
   for (uint64_t seed = first; seed < first + count && failed < 5; ++seed) {
     Simulation simulation(seed, only != 0);
     simulation.Run();
+    for (const auto& [what, times] : simulation.tally()) tally[what] += times;
     if (only != 0) std::cerr << simulation.Summary() << std::endl;
     if (simulation.failures().empty()) continue;
     ++failed;
@@ -47,6 +51,10 @@ TEST(OperatorSimulationTest, ComesToRestWhateverHappens) {
     ADD_FAILURE() << simulation.Summary() << text << "\nreplay: MILLSTREAM_SIM_SEED=" << seed
                   << " operator_simulation_test";
   }
+  for (const auto& [what, times] : tally) RecordProperty(what, StrCat(times));
+  if (count < kAllHappens) return;
+  for (const char* what : kMustHappen) EXPECT_GT(tally[what], 0) << what << " has never happened";
+  for (const auto& [what, times] : tally) std::cerr << what << ": " << times << std::endl;
 }
 
 }  // namespace

@@ -55,8 +55,12 @@ class Visit {
       processor->replicas = desired->get<int>();
     }
     const bool missing = absl::StrContains(processor_["spec"].dump(), "missing-topic");
-    if (missing) return Expect("False", {"TopicMissing"});
+    if (missing) {
+      CheckJobs(*processor);
+      return Expect("False", {"TopicMissing"});
+    }
     CheckChildren(*processor);
+    CheckJobs(*processor);
     const bool broken = absl::StrContains(processor_["spec"].dump(), "broken");
     if (processor->replicas == 0) return Expect("False", {"ScaledToZero"});
     const bool paused = processor->typed().desired_state == spec::DesiredState::kPaused;
@@ -110,6 +114,12 @@ class Visit {
       if (kube::KeyOf(other) == key_ || age(other) > age(processor_)) continue;
       const absl::StatusOr<spec::Manifest> manifest = reconcile::ReadProcessor(other);
       if (!manifest.ok()) {
+        // Its last good one is what its workload runs, and so much an operator knows that has just started.
+        const Json map = cluster_->api().Read(kube::kConfigMaps, kube::KeyOf(other));
+        const absl::StatusOr<spec::Manifest> last =
+            reconcile::ReadManifestText(kube::TextAt(map, {"data", model::kManifestFile}), "the last good one");
+        const bool is_its = kube::ControllerUidOf(map) == kube::UidOf(other) && last.ok();
+        if (is_its && last->processor.group == group) return Twin::kYes;
         twin = Twin::kPerhaps;
       } else if (manifest->processor.group == group) {
         return Twin::kYes;
@@ -131,6 +141,15 @@ class Visit {
           Say(StrCat(kind.kind, " differs: wanted ", child.dump(), " is ", there.dump()));
         }
       }
+    }
+  }
+
+  // Of the manifest that is in force; others have nobody who asks for them.
+  void CheckJobs(const model::Processor& processor) {
+    for (const Json& job : cluster_->api().All(kube::kJobs)) {
+      const std::string name = kube::KeyOf(job).name;
+      if (kube::ControllerUidOf(job) != processor.uid || name == model::TopicsJobNameOf(processor)) continue;
+      Say(StrCat("Job ", name, " is of a former manifest"));
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "common/base/strings.h"
@@ -13,6 +14,8 @@ namespace {
 // Everything that waits for something bounded is done by then: failed keys come back after at most 1000 s, hopeless
 // ones and failed Jobs sooner, a roll waits at most ten minutes for a standby.
 constexpr absl::Duration kRestWithin = absl::Minutes(90);
+// An operator takes away what it made for former manifests, and does not wait for the hour of the Jobs to be over.
+constexpr absl::Duration kFormerJobsWithin = absl::Minutes(20);
 constexpr absl::Duration kLookEvery = absl::Seconds(20);
 constexpr absl::Duration kSteady = absl::Minutes(3);
 // Windows of autoscaling are over by then.
@@ -29,6 +32,7 @@ model::ModelOptions ExpectedOptions() {
 }  // namespace
 
 Simulation::Simulation(uint64_t seed, bool trace) : seed_(seed), trace_(trace), random_(seed) {
+  cluster_.api().LimitPages(3);
   first_.set_partner(&second_);
   second_.set_partner(&first_);
   AddActors();
@@ -42,7 +46,11 @@ void Simulation::Trace(const std::string& what) const {
 void Simulation::AddActors() {
   actors_.push_back({"cluster", [this] { return cluster_.Step(); }});
   for (Member* member : {&first_, &second_}) {
-    actors_.push_back({"election", [member] { return member->StepElection(); }});
+    actors_.push_back({"election", [this, member] {
+                         const absl::Duration wait = member->StepElection();
+                         if (member->leads() && std::exchange(leader_, member) != member) ++tally_["change of leader"];
+                         return wait;
+                       }});
     for (size_t i = 0; i < member->reflectors(); ++i) {
       actors_.push_back({"reflector", [member, i] { return member->StepReflector(i); }});
     }
@@ -52,6 +60,7 @@ void Simulation::AddActors() {
                        if (!storming_) return absl::Seconds(10);
                        if (const std::string what = person_.Act(); !what.empty()) {
                          ++acts_;
+                         if (absl::StrContains(what, "namespace goes")) ++tally_["namespace deleted"];
                          Trace(what);
                        }
                        return absl::Milliseconds(Chance(2) == 0 ? Chance(1000) : Chance(10'000));
@@ -78,24 +87,39 @@ absl::Duration Simulation::ChangeWeather() {
   weather_.faults = Chance(2) == 0 ? 0 : static_cast<double>(Chance(25)) / 100;
   weather_.slow = Chance(2) == 0 ? 0 : static_cast<double>(Chance(10)) / 100;
   cluster_.kafka_up = Chance(5) != 0;
+  if (!cluster_.kafka_up) ++tally_["Kafka away"];
   for (Member* member : {&first_, &second_}) {
     member->partitioned = Chance(6) == 0;
     member->unauthorized = Chance(12) == 0;
+    if (member->partitioned) ++tally_["partition"];
+    if (member->unauthorized) ++tally_["token not taken any more"];
     if (Chance(8) == 0) {
+      ++tally_["operator stands still"];
+      member->StandStill(clock_.Monotonic() + absl::Seconds(5 + Chance(40)));
+      Trace("an operator stands still");
+    }
+    if (Chance(8) == 0) {
+      ++tally_["operator killed"];
       member->Restart();
       Trace("an operator starts anew");
     } else if (Chance(10) == 0) {
+      ++tally_["operator ended in order"];
       member->EndInOrder();
       Trace("an operator ends");
     } else if (!member->alive()) {
       member->Restart();
     }
   }
-  if (Chance(4) == 0) cluster_.api().ForgetHistory();
+  if (Chance(4) == 0) {
+    ++tally_["history forgotten"];
+    cluster_.api().ForgetHistory();
+  }
   // Now and then the API server is away, once for ten minutes.
   weather_.api_down = Chance(12) == 0;
-  return weather_.api_down ? (Chance(4) == 0 ? absl::Minutes(10) : absl::Seconds(Chance(60)))
-                           : absl::Seconds(1 + Chance(30));
+  if (!weather_.api_down) return absl::Seconds(1 + Chance(30));
+  const bool is_long = Chance(4) == 0;
+  ++tally_[is_long ? "API server away for ten minutes" : "API server away"];
+  return is_long ? absl::Minutes(10) : absl::Seconds(Chance(60));
 }
 
 void Simulation::Storm() {
@@ -109,6 +133,7 @@ void Simulation::Calm() {
   cluster_.kafka_up = true;
   for (Member* member : {&first_, &second_}) {
     member->partitioned = member->unauthorized = false;
+    member->StandStill(absl::ZeroDuration());
     if (!member->alive()) member->Restart();
   }
   person_.Tidy();
@@ -127,6 +152,11 @@ void Simulation::ComeToRest() {
     rest_took_ = restless_at - began;
     // Pods that are not ready are given a minute before they are replaced.
     if (clock_.Monotonic() - restless_at >= absl::Minutes(2)) return;
+    if (clock_.Monotonic() - began < kFormerJobsWithin) continue;
+    for (const std::string& what : unrest) {
+      if (absl::StrContains(what, "of a former manifest")) failures_.push_back("is left: " + what);
+    }
+    if (!failures_.empty()) return;
   }
   for (const std::string& what : unrest) failures_.push_back("never comes to rest: " + what);
 }
@@ -185,6 +215,8 @@ void Simulation::Run() {
   Calm();
   if (rules_.broken().empty()) ComeToRest();
   if (rules_.broken().empty() && failures_.empty()) StaySteady();
+  tally_["watch in pieces"] = cluster_.api().split_events();
+  tally_["accident of a pod"] = cluster_.accidents_so_far();
   for (const std::string& rule : rules_.broken()) failures_.push_back("a rule is broken: " + rule);
 }
 

@@ -25,6 +25,8 @@ class Simulation {
 
   void Run();
   const std::vector<std::string>& failures() const { return failures_; }
+  // What went wrong, behind Run.
+  const Tally& tally() const { return tally_; }
   // What it came to, for people: passes, writes, virtual time.
   std::string Summary() const;
 
@@ -55,9 +57,11 @@ class Simulation {
   Cluster cluster_{&clock_, &random_};
   Rules rules_{&cluster_, [this](const std::string& write) { Trace(write); }};
   Weather weather_;
-  Member first_{"a", &cluster_, &clock_, &random_, &weather_, &rules_};
-  Member second_{"b", &cluster_, &clock_, &random_, &weather_, &rules_};
+  Tally tally_;
+  Member first_{"a", &cluster_, &clock_, &random_, &weather_, &rules_, &tally_};
+  Member second_{"b", &cluster_, &clock_, &random_, &weather_, &rules_, &tally_};
   Person person_{&cluster_, &random_, &rules_};
+  const Member* leader_ = nullptr;  // the last one that led
   bool storming_ = false;
   int acts_ = 0;
   std::vector<Actor> actors_;
