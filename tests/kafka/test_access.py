@@ -120,6 +120,14 @@ def end_all_connections(cluster):
     cluster.wait_ready()
 
 
+def finish(g, member):
+    """As Group.finish, but the process may end with 1: a call that was under way when its connection broke may come back only after the transaction timeout, and a
+    process does not wait for calls that it has given up."""
+    g.wait_outputs()
+    g.check()
+    assert member.stop() in (0, 1)
+
+
 def rotated_group(tmp_path, guarded, listener):
     """A Rotating, and a group that reads its folder and has its rights."""
     rotating = Rotating(tmp_path, guarded, listener)
@@ -174,7 +182,7 @@ def test_secrets_are_rotated_under_load(tmp_path, guarded, listener):
         finally:
             feeder.close()
         assert member.alive() and member.starts == 1
-        g.finish()
+        finish(g, member)
     finally:
         g.close()
 
@@ -199,6 +207,6 @@ def test_a_password_that_is_void_before_the_next_one_is_mounted(tmp_path, guarde
         finally:
             feeder.close()
         assert member.alive() and member.starts == 1
-        g.finish()
+        finish(g, member)
     finally:
         g.close()
