@@ -40,7 +40,6 @@ inline constexpr const char* kMustHappen[] = {
     "operator stands still",
     "work behind the end of its term",
     "change of leader",
-    "eviction refused",
     "Kafka away",
     "namespace deleted",
     "accident of a pod",
