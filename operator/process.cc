@@ -20,8 +20,9 @@ namespace {
 
 // Two calls renew a lease, and both have to fit into the ten seconds of its renew deadline.
 constexpr absl::Duration kLeaseDeadline = absl::Seconds(4);
-// No call takes longer than a minute and no pass makes many: after that a thread hangs, and only a restart helps.
-constexpr absl::Duration kHangs = absl::Minutes(15);
+// A pass has 90 seconds for all its calls, and the election waits for passes at most: after that a thread hangs, and
+// only a restart helps.
+constexpr absl::Duration kHangs = absl::Minutes(5);
 constexpr absl::Duration kDestructorDeadline = absl::Seconds(20);
 
 std::string HostName() {
@@ -129,6 +130,11 @@ void Process::Elect() {
 }
 
 absl::Status Process::Health() const {
+  // First: the election may wait for it.
+  if (const absl::Duration longest = operator_->longest_pass(); longest > kHangs) {
+    return absl::InternalError(StrCat("a pass over one processor has been under way for ",
+                                      absl::FormatDuration(longest), " and does not end"));
+  }
   if (leading_->since_step() > kHangs) {
     return absl::InternalError(
         StrCat("the election has not made a step for ", absl::FormatDuration(leading_->since_step())));

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "common/http/client.h"
@@ -52,6 +53,10 @@ class ApiOverHttp {
   }
   kube::FakeApiServer& objects() { return objects_; }
   std::string url() const { return "http://" + server_->authority(); }
+  // Answers to PATCH (server-side apply) wait until Release.
+  void Hold() { held_ = true; }
+  void Release() { released_.Notify(); }
+  bool holds() const { return holds_; }
 
  private:
   void Handle(const http::Request& request, http::Responder respond) {
@@ -67,11 +72,19 @@ class ApiOverHttp {
       if (name == "Content-Type" || name == "content-type") call.content_type = value;
     }
     call.body = request.body;
-    if (!absl::StrContains(call.target, "watch=")) {
+    if (!absl::StrContains(call.target, "watch=") && !(held_ && call.method == "PATCH")) {
       const absl::StatusOr<kube::HttpAnswer> answer = transport_->Do(call);
       return respond({answer->status, "application/json", answer->body, {}});
     }
     absl::MutexLock lock(&mutex_);
+    if (held_ && call.method == "PATCH") {
+      holds_ = true;
+      waiting_.emplace_back([this, respond] {
+        released_.WaitForNotification();
+        respond({503, "application/json", "{}", {}});
+      });
+      return;
+    }
     waiting_.emplace_back([this, call, respond] {
       absl::SleepFor(absl::Milliseconds(200));
       std::string body;
@@ -88,8 +101,29 @@ class ApiOverHttp {
   std::unique_ptr<kube::Transport> transport_ = objects_.Connect();
   absl::Mutex mutex_;
   std::list<std::thread> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<bool> held_{false}, holds_{false};
+  absl::Notification released_;
   std::unique_ptr<http::Server> server_;
 };
+
+// The system's clock, which may be told that much time has passed.
+class LeapingClock : public Clock {
+ public:
+  absl::Time WallTime() const override { return SystemClock().WallTime(); }
+  absl::Duration Monotonic() const override {
+    return SystemClock().Monotonic() + absl::Nanoseconds(leapt_.load(std::memory_order_relaxed));
+  }
+  void Leap(absl::Duration step) { leapt_ += absl::ToInt64Nanoseconds(step); }
+
+ private:
+  std::atomic<int64_t> leapt_{0};
+};
+
+void MakeProcessor(kube::Json* object) {
+  (*object)["spec"] = kube::Json{{"kafka", {{"bootstrapServers", "kafka:9092"}}},
+                                 {"inputs", kube::Json::array({{{"topic", "payments"}}})},
+                                 {"container", {{"image", "registry.example.com/totals:1"}}}};
+}
 
 class ProcessTest : public ::testing::Test {
  protected:
@@ -113,9 +147,9 @@ class ProcessTest : public ::testing::Test {
     options.http_port = 0;
     return options;
   }
-  static std::unique_ptr<Process> Start(const Options& options) {
+  static std::unique_ptr<Process> Start(const Options& options, const Clock* clock = &SystemClock()) {
     auto process = Process::Start(
-        options, [](const std::string&) { return std::nullopt; }, &SystemClock());
+        options, [](const std::string&) { return std::nullopt; }, clock);
     MS_CHECK_OK(process);
     return *std::move(process);
   }
@@ -130,11 +164,7 @@ class ProcessTest : public ::testing::Test {
 
 TEST_F(ProcessTest, WorksWhileItLeadsAndReleasesTheLease) {
   ApiOverHttp api;
-  api.objects().Edit(kube::kStreamProcessors, {"orders", "totals"}, [](kube::Json* object) {
-    (*object)["spec"] = kube::Json{{"kafka", {{"bootstrapServers", "kafka:9092"}}},
-                                   {"inputs", kube::Json::array({{{"topic", "payments"}}})},
-                                   {"container", {{"image", "registry.example.com/totals:1"}}}};
-  });
+  api.objects().Edit(kube::kStreamProcessors, {"orders", "totals"}, MakeProcessor);
   const auto process = Start(OptionsFor(api.url()));
   EXPECT_TRUE(Eventually([&] { return !api.objects().Read(kube::kConfigMaps, {"orders", "totals"}).is_null(); }));
   EXPECT_TRUE(Eventually([&] { return Ask(*process, "/readyz").status == 200; }));
@@ -148,6 +178,26 @@ TEST_F(ProcessTest, WorksWhileItLeadsAndReleasesTheLease) {
       [&] { return absl::StrContains(Ask(*process, "/metrics").body, "millstream_operator_reconcile_total"); }));
   EXPECT_TRUE(process->Stop(kDeadline));
   EXPECT_EQ(kube::TextAt(api.objects().Read(kube::kLeases, lease), {"spec", "holderIdentity"}, "?"), "");
+}
+
+TEST_F(ProcessTest, APassThatDoesNotEndIsAReasonForARestart) {
+  ApiOverHttp api;
+  LeapingClock clock;
+  api.objects().Edit(kube::kStreamProcessors, {"orders", "totals"}, MakeProcessor);
+  api.Hold();
+  const auto process = Start(OptionsFor(api.url()), &clock);
+  ASSERT_TRUE(Eventually([&] { return api.holds(); }));
+  EXPECT_EQ(Ask(*process, "/healthz").status, 200);
+  clock.Leap(absl::Minutes(6));
+  const http::Response sick = Ask(*process, "/healthz");
+  EXPECT_EQ(sick.status, 503);
+  EXPECT_THAT(sick.body, HasSubstr("does not end"));
+  // Its term is over by then, too: that it is waited for does not hide it.
+  EXPECT_TRUE(Eventually([&] { return absl::StrContains(Ask(*process, "/metrics").body, "operator_leader 0"); }));
+  EXPECT_EQ(Ask(*process, "/healthz").status, 503);
+  api.Release();
+  EXPECT_TRUE(Eventually([&] { return Ask(*process, "/healthz").status == 200; }));
+  EXPECT_TRUE(process->Stop(kDeadline));
 }
 
 TEST_F(ProcessTest, AnApiServerThatIsAwayIsSaidAndNoReasonToEnd) {

@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "operator/kube/api_error.h"
+#include "operator/kube/time_limit.h"
 
 namespace millstream::kube {
 namespace {
@@ -52,6 +53,12 @@ void Client::Observe(const Named& named, int code) const {
 }
 
 absl::StatusOr<Json> Client::Send(const Named& named, HttpCall call) {
+  const absl::Duration left = TimeLimit::Left();
+  if (left <= absl::ZeroDuration()) {
+    return absl::DeadlineExceededError(StrCat(
+        named.Text(), ": not begun, the time for all calls of this pass is over; the next one goes on from here"));
+  }
+  call.deadline = std::min(call.deadline, left);
   const absl::StatusOr<HttpAnswer> answer = transport_->Do(call);
   Observe(named, answer.ok() ? answer->status : 0);
   if (!answer.ok()) return Annotate(answer.status(), named.Text());

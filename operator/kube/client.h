@@ -56,6 +56,7 @@ struct ClientOptions {
 // The calls of the Kubernetes API that the operator makes. Each has a deadline and blocks the caller. Thread-safe.
 // Errors are those of api_error.h and of the transport, with call and object named: "apply apps/statefulsets
 // orders/totals". FAILED_PRECONDITION: a write while none is allowed; a write's deadline ends with the allowance.
+// DEADLINE_EXCEEDED: also when the TimeLimit of the thread is over.
 class Client {
  public:
   Client(std::unique_ptr<Transport> transport, ClientOptions options);

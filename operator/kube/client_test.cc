@@ -11,6 +11,7 @@
 #include "operator/kube/event_recorder.h"
 #include "operator/kube/lease.h"
 #include "operator/kube/testing/scripted_transport.h"
+#include "operator/kube/time_limit.h"
 
 namespace millstream::kube {
 namespace {
@@ -138,6 +139,28 @@ TEST_F(ClientTest, WritesNothingWithoutAllowance) {
   transport_->Answer(200, "{}");
   EXPECT_TRUE(client_->Apply(kPods, object).ok());
   EXPECT_EQ(transport_->last_call().deadline, absl::Seconds(3));
+}
+
+TEST_F(ClientTest, AllCallsOfAPieceOfWorkEndByItsLimit) {
+  FakeClock clock;
+  {
+    const TimeLimit limit(&clock, absl::Seconds(40));
+    transport_->Answer(200, "{}");
+    EXPECT_TRUE(client_->Get(kPods, {"a", "b"}).ok());
+    EXPECT_EQ(transport_->last_call().deadline, absl::Seconds(30));
+    clock.Advance(absl::Seconds(35));
+    transport_->Answer(200, "{}");
+    EXPECT_TRUE(client_->Delete(kPods, {"a", "b"}, {}).ok());
+    EXPECT_EQ(transport_->last_call().deadline, absl::Seconds(5));
+    clock.Advance(absl::Seconds(5));
+    const size_t calls = transport_->calls().size();
+    const absl::Status late = client_->Get(kPods, {"a", "b"}).status();
+    EXPECT_TRUE(absl::IsDeadlineExceeded(late));
+    EXPECT_THAT(std::string(late.message()), HasSubstr("get pods a/b: not begun"));
+    EXPECT_EQ(transport_->calls().size(), calls);
+  }
+  transport_->Answer(200, "{}");
+  EXPECT_TRUE(client_->Get(kPods, {"a", "b"}).ok());
 }
 
 TEST_F(ClientTest, ErrorsNameCallAndObject) {

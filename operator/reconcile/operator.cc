@@ -107,7 +107,7 @@ void Operator::Lead() {
       clock_, metrics_);
   {
     absl::MutexLock lock(&mutex_);
-    controller_ = leading;
+    controller_ = last_ = leading;
   }
   for (const kube::ObjectKey& key : world_.Processors()) Enqueue(key);
   if (options_.workers == 0) return;
@@ -162,6 +162,11 @@ absl::Duration Operator::until_next_key() const {
   const std::shared_ptr<runtime::Controller> leading = controller();
   if (leading == nullptr) return absl::InfiniteDuration();
   return leading->queue().depth() > 0 ? absl::ZeroDuration() : leading->queue().until_next();
+}
+
+absl::Duration Operator::longest_pass() const {
+  absl::MutexLock lock(&mutex_);
+  return last_ == nullptr ? absl::ZeroDuration() : last_->longest_pass();
 }
 
 void Operator::UpdateGauges() {

@@ -66,6 +66,8 @@ class Operator {
   bool synced() const { return world_.synced().ok(); }
   // OK, or what is missing and what to do ("the definition streamprocessors.millstream.dev is not installed: ...").
   absl::Status health() const { return world_.synced(); }
+  // How long the longest pass under way has taken so far, one that a term has left behind included; zero: none is.
+  absl::Duration longest_pass() const;
   // Before metrics are read.
   void UpdateGauges();
 
@@ -91,6 +93,7 @@ class Operator {
   std::thread starter_;
   mutable absl::Mutex mutex_;
   std::shared_ptr<runtime::Controller> controller_ ABSL_GUARDED_BY(mutex_);  // null: not leading
+  std::shared_ptr<runtime::Controller> last_ ABSL_GUARDED_BY(mutex_);        // the same, kept when the term is over
 };
 
 }  // namespace millstream::reconcile

@@ -9,6 +9,7 @@
 #include "common/base/strings.h"
 #include "common/base/thread_name.h"
 #include "operator/kube/api_error.h"
+#include "operator/kube/time_limit.h"
 
 namespace millstream::runtime {
 namespace {
@@ -67,6 +68,7 @@ void Controller::Handle(const std::string& key) {
 }
 
 absl::StatusOr<Pass> Controller::RunPass(const std::string& key, const std::string& id) const {
+  const kube::TimeLimit limit(clock_, options_.pass_limit);
   try {
     return reconcile_(key, id);
   } catch (const std::exception& error) {
@@ -115,7 +117,7 @@ void Controller::UpdateGauges() {
   metrics_
       ->GetGauge("millstream_operator_longest_pass_seconds", "How long the longest pass under way has taken so far",
                  labels)
-      ->Set(absl::ToDoubleSeconds(queue_.longest_running()));
+      ->Set(absl::ToDoubleSeconds(longest_pass()));
 }
 
 }  // namespace millstream::runtime

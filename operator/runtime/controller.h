@@ -32,6 +32,9 @@ struct ControllerOptions {
   int workers = 4;
   // A key whose error will not go away by itself is looked at again so seldom.
   absl::Duration hopeless_delay = absl::Minutes(10);
+  // All calls of a pass together end by then (kube::TimeLimit); it fails, and the next one goes on. A server that takes
+  // its time for each of many calls must not hold a worker for ever.
+  absl::Duration pass_limit = absl::Seconds(90);
   uint64_t seed = 0;
 };
 
@@ -50,6 +53,8 @@ class Controller {
   void Stop();
   // One key that is due, on this thread; false: there is none.
   bool ProcessOne();
+  // How long the longest pass under way has taken so far; zero: none is under way.
+  absl::Duration longest_pass() const { return queue_.longest_running(); }
   // Brings the gauges up to date, before they are read.
   void UpdateGauges();
 

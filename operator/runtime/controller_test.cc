@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "operator/kube/api_error.h"
+#include "operator/kube/time_limit.h"
 
 namespace millstream::runtime {
 namespace {
@@ -89,6 +90,25 @@ TEST_F(ControllerTest, APassThatThrowsStopsNoOther) {
   EXPECT_TRUE(controller->ProcessOne());
   EXPECT_TRUE(controller->ProcessOne());
   EXPECT_EQ(seen, "good");
+  EXPECT_EQ(controller->queue().delayed(), 1u);
+}
+
+TEST_F(ControllerTest, APassHasALimitAndIsSeenWhileItTakesLong) {
+  absl::Duration left, seen;
+  std::unique_ptr<Controller> controller;
+  controller = Make([&](const std::string&, const std::string&) -> absl::StatusOr<Pass> {
+    left = kube::TimeLimit::Left();
+    clock_.Advance(absl::Minutes(7));
+    seen = controller->longest_pass();
+    EXPECT_LT(kube::TimeLimit::Left(), absl::ZeroDuration());
+    return absl::DeadlineExceededError("not begun");
+  });
+  controller->queue().Add("a/b");
+  EXPECT_TRUE(controller->ProcessOne());
+  EXPECT_EQ(left, absl::Seconds(90));
+  EXPECT_EQ(seen, absl::Minutes(7));
+  EXPECT_EQ(controller->longest_pass(), absl::ZeroDuration());
+  EXPECT_EQ(kube::TimeLimit::Left(), absl::InfiniteDuration());
   EXPECT_EQ(controller->queue().delayed(), 1u);
 }
 
