@@ -53,6 +53,22 @@ void KeepGreatest(const std::optional<T>& value, std::optional<T>* greatest) {
   if (value && (!*greatest || **greatest < *value)) *greatest = value;
 }
 
+// With these a sidecar processes nothing, though its pod is ready: nothing about the pod is wrong, and a restart would
+// not help. Causes before what they lead to.
+constexpr std::string_view kBlocking[] = {"BrokersUnreachable", "AccessDenied", "DuplicateInstance", "NotInGroup",
+                                          "CommitsWait",        "CommitsFail",  "WorkerNotConnected"};
+
+std::optional<SidecarReport::Problem> WorstOf(const Json& conditions) {
+  for (const std::string_view reason : kBlocking) {
+    for (const Json& condition : conditions) {
+      if (TextAt(condition, {"reason"}) == reason)
+        return SidecarReport::Problem{std::string(reason), TextAt(condition, {"message"}), true};
+    }
+  }
+  if (conditions.empty()) return std::nullopt;
+  return SidecarReport::Problem{TextAt(conditions.front(), {"reason"}), TextAt(conditions.front(), {"message"}), false};
+}
+
 // How much a task's state on one pod says about the task: a copy says little.
 int Weight(TaskSeen::State state) {
   switch (state) {
@@ -107,9 +123,7 @@ absl::StatusOr<SidecarReport> ReadSidecarReport(const Json& answer, absl::Time h
     report.first_error = {Bounded(IntAt(*error, {"task"})), TextAt(*error, {"input"}), IntAt(*error, {"offset"}, -1),
                           TextAt(*error, {"message"})};
   }
-  if (const Json& conditions = ListAt(answer, {"conditions"}); !conditions.empty()) {
-    report.problem = {TextAt(conditions.front(), {"reason"}), TextAt(conditions.front(), {"message"})};
-  }
+  report.problem = WorstOf(ListAt(answer, {"conditions"}));
   return report;
 }
 
@@ -120,7 +134,9 @@ TaskTotals TotalsOf(const std::vector<const SidecarReport*>& reports) {
     totals.total = std::max(totals.total, report->partitions);
     KeepGreatest(report->lag, &totals.lag);
     if (totals.guarantee.empty()) totals.guarantee = report->guarantee;
-    if (!totals.problem) totals.problem = report->problem;
+    if (report->problem && (!totals.problem || (report->problem->blocks && !totals.problem->blocks))) {
+      totals.problem = report->problem;
+    }
     if (report->first_error && (!totals.first_error || report->first_error->task < totals.first_error->task)) {
       totals.first_error = report->first_error;
     }

@@ -46,6 +46,7 @@ struct SidecarReport {
   std::optional<FirstError> first_error;
   struct Problem {  // the worst of its conditions
     std::string reason, message;
+    bool blocks = false;  // nothing is processed while it lasts
   };
   std::optional<Problem> problem;
 
@@ -68,7 +69,7 @@ struct TaskTotals {
   int64_t records = 0;                      // processed since the tasks were opened
   std::string guarantee;
   std::optional<SidecarReport::FirstError> first_error;  // of the lowest task
-  std::optional<SidecarReport::Problem> problem;         // of the first pod that has one
+  std::optional<SidecarReport::Problem> problem;         // of the first pod that has one; one that blocks before others
 };
 TaskTotals TotalsOf(const std::vector<const SidecarReport*>& reports);
 

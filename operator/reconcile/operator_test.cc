@@ -143,6 +143,31 @@ TEST_F(OperatorTest, AMissingDefinitionIsWaitedForAndSaid) {
   EXPECT_TRUE(cluster_.the_operator->synced());
 }
 
+TEST_F(OperatorTest, AReadyPodThatProcessesNothingIsNotReadyToPeople) {
+  MakeRunning();
+  Json away = Answer(4);
+  away["conditions"] = Json::array({{{"reason", "NotInGroup"}, {"message", "group orders.totals: no broker answers"}},
+                                    {{"reason", "BrokersUnreachable"}, {"message", "no answer for 40s: refused"}}});
+  cluster_.sidecars.answers["totals-0"] = away;
+  cluster_.Pass(absl::Seconds(40));
+  EXPECT_EQ(Ready(), "False BrokersUnreachable: no answer for 40s: refused");
+  EXPECT_THAT(cluster_.Condition("totals", "WorkloadReady"), StartsWith("True"));
+  // The number in it goes on, and is not written.
+  away["conditions"][1]["message"] = "no answer for 70s: refused";
+  cluster_.sidecars.answers["totals-0"] = away;
+  ExpectQuiet();
+  cluster_.sidecars.answers["totals-0"] = Answer(4);
+  cluster_.Pass(absl::Seconds(11));
+  EXPECT_THAT(Ready(), StartsWith("True Processing"));
+  // What does not keep it from processing is said behind the good news.
+  Json warns = Answer(4);
+  warns["conditions"] = Json::array({{{"reason", "PartitionerMismatch"}, {"message", "keys lie elsewhere"}}});
+  cluster_.sidecars.answers["totals-0"] = warns;
+  cluster_.Pass(absl::Seconds(40));
+  EXPECT_THAT(Ready(), HasSubstr("True Processing"));
+  EXPECT_THAT(Ready(), HasSubstr("; PartitionerMismatch: keys lie elsewhere"));
+}
+
 TEST_F(OperatorTest, ASteadyProcessorCostsNoWrites) {
   MakeRunning();
   ExpectQuiet();

@@ -17,6 +17,8 @@ namespace {
 // Fresh enough while anything moves (model::kPollSidecars is how often that is looked at).
 constexpr absl::Duration kReportAge = absl::Seconds(2);
 constexpr absl::Duration kSoon = absl::Seconds(5);
+// Sidecars that a Kafka keeps from working: no watch tells when it is back. Asking costs the API server nothing.
+constexpr absl::Duration kBlockedLook = absl::Seconds(10);
 constexpr absl::Duration kStaleBound = absl::Seconds(10);
 constexpr char kManifestHash[] = "millstream.dev/manifest-hash";
 
@@ -127,6 +129,12 @@ void ProcessorPass::Observe() {
                                        world->Of(kube::kPersistentVolumeClaims, key_));
   AskSidecars(pods_);
   if (AwaitsReports(input_.seen, input_.now)) LookAgain(kReportAge);
+  for (const model::PodSeen& pod : input_.seen.pods) {
+    const model::SidecarReport* report = input_.seen.FreshReport(pod, input_.now);
+    if (report == nullptr) continue;
+    if (report->Count(model::TaskSeen::State::kRestoring) > 0) LookAgain(kSoon);
+    if (report->problem && report->problem->blocks) LookAgain(kBlockedLook);
+  }
   FindTrouble(pods_);
 }
 

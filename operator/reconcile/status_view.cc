@@ -122,6 +122,13 @@ void Say(Condition* ready, std::string reason, std::string message) {
   ready->message = std::move(message);
 }
 
+// What sidecars say may have numbers in it: the first words of one reason stay.
+void SayAsBefore(const View& view, const model::SidecarReport::Problem& told, Condition* ready) {
+  const ReadyWas before = ReadyIn(view.before());
+  const bool same = before.status == "False" && before.reason == told.reason;
+  Say(ready, told.reason, same ? before.message : told.message);
+}
+
 // What a sidecar wants known though it works: always the end of the message. Its first words stay: there may be numbers
 // in it.
 void AddWarning(const View& view, Condition* ready) {
@@ -161,19 +168,22 @@ Condition ReadyOf(const View& view, const Condition& topics, const Condition& wo
     // A sidecar that says what its pod lacks says more than that pods start.
     const bool starting = workload.reason == "StartingPods" && !processes;
     if ((workload.reason == "PodsNotReady" || starting) && told) {
-      // What sidecars say may have numbers in it: the first words of one reason stay.
-      const ReadyWas before = ReadyIn(view.before());
-      Say(&ready, told->reason, before.reason == told->reason ? before.message : told->message);
+      SayAsBefore(view, *told, &ready);
     } else {
       Say(&ready, workload.reason, workload.message);
     }
     if (processes) ready.status = Status::kTrue;
+  } else if (view.totals.problem && view.totals.problem->blocks) {
+    SayAsBefore(view, *view.totals.problem, &ready);
   } else {
     ready.status = Status::kTrue;
     Say(&ready, "Processing", StrCat("tasks run on ", Pods(view.ready)));
   }
   if (input.decision) {
-    for (const std::string& note : input.decision->notes) StrAppend(&ready.message, "; ", note);
+    for (const std::string& note : input.decision->notes) {
+      const bool said = ready.message.find(note) != std::string::npos;  // with what stays of the pass before
+      if (!said) StrAppend(&ready.message, "; ", note);
+    }
   }
   if (ready.status == Status::kTrue) AddWarning(view, &ready);
   return ready;
