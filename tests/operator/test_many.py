@@ -8,7 +8,6 @@ MOST_CALLS = 100  # for each processor, until it is Ready
 
 
 def test_many_at_once(world, space):
-    figures = many.create(world, space, COUNT)
-    print(figures)
+    figures = many.report(world, space, COUNT, quiet=0, seconds=1)
     assert figures.memory < MOST_MEMORY
     assert figures.calls < MOST_CALLS, figures.kinds

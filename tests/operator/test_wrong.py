@@ -42,6 +42,13 @@ def test_a_secret_that_appears_later(world, space, healthy):
     world.wait_ready(space, "p")
 
 
+def test_a_certificate_in_a_config_map_that_appears_later(world, space, healthy):
+    world.admin.create(processor(space, "p", kafka={"bootstrapServers": "kafka:9093", "tls": {"caConfigMapRef": {"name": "company-ca", "key": "ca.crt"}}}))
+    assert "company-ca" in world.wait_reason(space, "p", "ConfigMapNotFound")
+    world.admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "company-ca", "namespace": space}, "data": {"ca.crt": "c"}})
+    world.wait_ready(space, "p")
+
+
 def test_secrets_of_strimzi_as_they_are(world, space):
     """A KafkaUser's secret and the cluster's CA certificate, with the keys that Strimzi gives them."""
     for name, data in {"my-user": {"ca.crt": "c", "user.crt": "u", "user.key": "k", "user.p12": "p", "user.password": "w"}, "my-cluster-cluster-ca-cert": {"ca.crt": "c", "ca.p12": "p", "ca.password": "w"}}.items():
@@ -73,6 +80,18 @@ def test_the_same_group_twice(world, space, healthy):
     assert "shared" in message and f"{space}/first" in message
     assert world.is_ready(space, "first") and not world.children(space, "second")
     world.admin.delete("StreamProcessor", space, "first")
+    world.wait_ready(space, "second")
+
+
+def test_an_internal_topic_that_is_anothers(world, space, healthy):
+    changelog = f"{space}.second-totals-changelog"
+    world.admin.create(processor(space, "first", outputs=[{"topic": changelog}]))
+    world.wait_ready(space, "first")
+    world.admin.create(processor(space, "second"))
+    message = world.wait_reason(space, "second", "TopicsOverlap")
+    assert changelog in message and f"{space}/first" in message
+    assert world.is_ready(space, "first") and not world.children(space, "second")
+    world.admin.merge("StreamProcessor", space, "first", {"spec": {"outputs": [{"topic": "elsewhere"}]}})
     world.wait_ready(space, "second")
 
 
