@@ -70,8 +70,8 @@ def weigh(world, namespace, pod, what):
 def begin(world, namespace, name, **spec):
     """Topics with one event in them, the processor, and how long it takes until its output is there."""
     config = world.kafka.client("INTERNAL")
-    for suffix in ("in", "out"):
-        clients.create_topic(config, f"{name}-{suffix}", 6)
+    for suffix, partitions in (("in", 6), ("out", 4)):
+        clients.create_topic(config, f"{name}-{suffix}", partitions)
     made = load.Load(world, namespace, name)
     made.start()
     began = time.monotonic()
