@@ -68,14 +68,15 @@ def weigh(world, namespace, pod, what):
 
 
 def begin(world, namespace, name, **spec):
-    """Topics with one event in them, the processor, and how long it takes until its output is there."""
+    """Topics with events in them, the processor, and how long it takes until its output is there. What a task reads and what it writes has the same
+    number of partitions and the same keys: a partition of the output is a task."""
     config = world.kafka.client("INTERNAL")
-    for suffix, partitions in (("in", 6), ("out", 4)):
-        clients.create_topic(config, f"{name}-{suffix}", partitions)
+    for suffix in ("in", "out"):
+        clients.create_topic(config, f"{name}-{suffix}", 6)
     made = load.Load(world, namespace, name)
     made.start()
     began = time.monotonic()
-    world.admin.create(rig.processor(namespace, name, **spec))
+    world.admin.create(rig.processor(namespace, name, outputs=[{"name": "seen", "topic": f"{name}-out"}], **spec))
     assert made.tail.wait(bool, 600), "no output within ten minutes"
     return made, time.monotonic() - began
 
