@@ -3,6 +3,7 @@
 import re
 
 import brokers
+import pytest
 import wire
 from harness import wait_until
 
@@ -67,6 +68,7 @@ def test_the_coordinators_move_in_the_middle_of_a_commit(group, three):
     g.finish()
 
 
+@pytest.mark.long
 def test_a_broker_that_is_away_is_not_besieged(group, tmp_path):
     """Every client backs off, also one that wants an admin request (which librdkafka 2.8 would not): its own log says how often it tried."""
     with brokers.Cluster(tmp_path / "kafka") as cluster:  # no proxy: connections are refused

@@ -119,9 +119,12 @@ absl::Status AdminClient::UntilSettled(const std::function<absl::Status()>& atte
 
 // librdkafka 2.8 lets go of all back-off while an admin request waits for a controller that is away: each change of the
 // connection's state asks for the connection again, which "expedites" it (rd_kafka_broker_controller_async, OP_CONNECT):
-// thousands of attempts a second and most of a core, until the request times out. So no such request is begun before a
-// broker answered a plain one, which waits as it should; its answer also says who the controller is by now.
+// thousands of attempts a second and most of a core, until the request times out. So after trouble with connections no
+// such request is begun before a broker answered a plain one, which waits as it should; its answer also says who the
+// controller is by now. (Not without trouble: it asks about all topics the client knows, and one that is just being made
+// would be remembered as unknown.)
 bool AdminClient::AwaitBroker(const Client& client, absl::Duration wait) {
+  if (client.ConnectionTrouble().empty()) return true;
   const rd_kafka_metadata_t* raw = nullptr;
   const rd_kafka_resp_err_t error = rd_kafka_metadata(client.get(), /*all_topics=*/0, nullptr, &raw, Millis(wait));
   const OwnedMetadata metadata(raw);
