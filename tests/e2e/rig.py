@@ -69,7 +69,7 @@ class World:
     def install(self, **values):
         sets = [part for name, value in values.items() for part in ("--set-json", f"{name}={json.dumps(value)}")]
         self.cluster.helm("upgrade", "--install", "millstream", ROOT / "helm" / "millstream", "--namespace", NAMESPACE, "--create-namespace", *sets)
-        self.cluster.kubectl("wait", "--for=condition=Established", "crd/streamprocessors.millstream.dev", "--timeout=250s")
+        self.cluster.established("streamprocessors.millstream.dev")
         self.cluster.kubectl("rollout", "status", f"deployment/{NAME}", "-n", NAMESPACE, "--timeout=250s")
 
     # ---------------------------------------------------------------- processors

@@ -26,7 +26,7 @@ def cluster(tmp_path_factory):
         for plural, kind in MONITORING.items():
             made.admin.create(monitoring_definition(plural, kind))
         for plural in MONITORING:
-            made.kubectl("wait", "--for=condition=Established", f"crd/{plural}.monitoring.coreos.com", "--timeout=300s")
+            made.established(f"{plural}.monitoring.coreos.com")
         yield made
 
 

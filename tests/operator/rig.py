@@ -78,7 +78,7 @@ class World:
     def install(self):
         sets = [part for name, value in self.values.items() for part in ("--set-json", f"{name}={json.dumps(value)}")]
         self.cluster.helm("upgrade", "--install", "millstream", ROOT / "helm" / "millstream", "--namespace", NAMESPACE, *sets)
-        self.cluster.kubectl("wait", "--for=condition=Established", "crd/streamprocessors.millstream.dev", "--timeout=300s")
+        self.cluster.established("streamprocessors.millstream.dev")
         self.wait(lambda: self.operators() and all(each.mains[0].ready for each in self.operators()), "the operator to be ready")
 
     @property

@@ -270,7 +270,12 @@ class ControlPlane:
         """Applies a CustomResourceDefinition and waits until the server serves it."""
         self.kubectl("apply", "--server-side", "--validate=strict", "-f", path)
         name = self.kubectl("create", "--dry-run=client", "-o", "name", "-f", path).strip().split("/")[1]
-        self.kubectl("wait", "--for=condition=Established", f"crd/{name}", f"--timeout={DEADLINE:.0f}s")
+        self.established(name)
+
+    def established(self, crd):
+        """Waits until the server serves this kind. (`kubectl wait` fails at once where the status has no conditions yet.)"""
+        path = "jsonpath={.status.conditions[?(@.type=='Established')].status}"
+        self.wait(lambda: self.kubectl("get", f"crd/{crd}", "--ignore-not-found", "-o", path).strip() == "True", f"{crd} is established")
 
     def requests(self, user=None):
         """What the audit log has: [{user, verb, resource, subresource, namespace, name, code, allowed, path}]; allowed: by access rules, admission may still
