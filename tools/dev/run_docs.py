@@ -87,7 +87,7 @@ def missing_line(expected, output):
     for wanted in expected:
         if wanted.strip() == "...":
             continue
-        pattern = re.compile(".*".join(re.escape(piece) for piece in " ".join(wanted.split()).split("...")))
+        pattern = re.compile(".*".join(re.escape(" ".join(piece.split())) for piece in wanted.split("...")))
         while at < len(lines) and not pattern.fullmatch(lines[at]):
             at += 1
         if at == len(lines):
