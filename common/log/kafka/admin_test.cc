@@ -9,37 +9,16 @@
 
 #include "common/base/status.h"
 #include "common/log/kafka/open.h"
+#include "common/log/kafka/testing/mock_broker_test.h"
 
 namespace millstream::kafka {
 namespace {
 
 constexpr int16_t kOffsetFetch = 9;  // key of the request (Kafka protocol guide)
 
-class AdminTest : public testing::Test {
+class AdminTest : public MockBrokerTest {
  protected:
-  AdminTest() {
-    char error[256];
-    host_ = rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), error, sizeof(error));
-    MS_CHECK(host_ != nullptr);
-    cluster_ = rd_kafka_mock_cluster_new(host_, 2);
-    MS_CHECK(cluster_ != nullptr);
-    MS_CHECK(rd_kafka_mock_topic_create(cluster_, "t", 2, 1) == RD_KAFKA_RESP_ERR_NO_ERROR);
-    KafkaLogOptions options;
-    options.access.bootstrap_servers = rd_kafka_mock_cluster_bootstraps(cluster_);
-    options.admin_deadline = absl::Seconds(20);
-    auto log = OpenKafkaLog(options);
-    MS_CHECK_OK(log);
-    log_ = *std::move(log);
-  }
-  ~AdminTest() override {
-    log_.reset();
-    rd_kafka_mock_cluster_destroy(cluster_);
-    rd_kafka_destroy(host_);
-  }
-
-  rd_kafka_t* host_ = nullptr;
-  rd_kafka_mock_cluster_t* cluster_ = nullptr;
-  std::unique_ptr<log::Log> log_;
+  AdminTest() : MockBrokerTest(2) { Open(); }
 };
 
 // librdkafka 2.8 crashed here in a client that is no consumer.

@@ -15,35 +15,20 @@
 #include "common/base/status.h"
 #include "common/base/strings.h"
 #include "common/log/kafka/open.h"
+#include "common/log/kafka/testing/mock_broker_test.h"
 
 namespace millstream::kafka {
 namespace {
 
-class LiveAccessTest : public testing::Test {
+class LiveAccessTest : public MockBrokerTest {
  protected:
   LiveAccessTest() {
-    char error[256];
-    host_ = rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), error, sizeof(error));
-    MS_CHECK(host_ != nullptr);
-    cluster_ = rd_kafka_mock_cluster_new(host_, 1);
-    MS_CHECK(cluster_ != nullptr);
-    MS_CHECK(rd_kafka_mock_topic_create(cluster_, "t", 2, 1) == RD_KAFKA_RESP_ERR_NO_ERROR);
-    ClusterAccess access;
-    access.bootstrap_servers = rd_kafka_mock_cluster_bootstraps(cluster_);
-    access_ = std::make_shared<LiveAccess>(access);
     KafkaLogOptions options;
     options.live_access = access_;
     options.metrics = metrics_.get();
-    options.admin_deadline = absl::Seconds(20);
-    auto log = OpenKafkaLog(options);
-    MS_CHECK_OK(log);
-    log_ = *std::move(log);
+    Open(std::move(options));
   }
-  ~LiveAccessTest() override {
-    log_.reset();
-    rd_kafka_mock_cluster_destroy(cluster_);
-    rd_kafka_destroy(host_);
-  }
+  ~LiveAccessTest() override { log_.reset(); }
 
   // The same servers, by another version: what a rotation is to clients.
   void Rotate() { access_->Change(access_->Now()->access); }
@@ -54,19 +39,6 @@ class LiveAccessTest : public testing::Test {
   }
   double Renewed(const std::string& kind) {
     return metrics_->GetCounter("millstream_kafka_clients_renewed_total", "", {{"client", kind}})->Value();
-  }
-  std::unique_ptr<log::TransactionalWriter> NewWriter(absl::Duration deadline) {
-    log::WriterOptions options;
-    options.transactional_id = "writer-a";
-    options.transaction_timeout = absl::Seconds(30);
-    options.call_deadline = deadline;
-    return log_->NewTransactionalWriter(options);
-  }
-  std::unique_ptr<log::TransactionalWriter> ReadyWriter() {
-    auto writer = NewWriter(absl::Seconds(20));
-    const absl::Status status = writer->Init();
-    EXPECT_TRUE(status.ok()) << status;
-    return writer;
   }
   static log::OutgoingRecord Record(int number) {
     return {.to = {"t", Partition(0)}, .timestamp_ms = 1000, .key = StrCat("k", number), .value = "v", .headers = {}};
@@ -80,11 +52,9 @@ class LiveAccessTest : public testing::Test {
     ASSERT_TRUE(flushed.ok()) << flushed.status();
     EXPECT_EQ(flushed->at({"t", Partition(0)}), Offset(first + count - 1));
   }
-  rd_kafka_t* host_ = nullptr;
-  rd_kafka_mock_cluster_t* cluster_ = nullptr;
+
   const std::unique_ptr<MetricsRegistry> metrics_ = NewMetricsRegistry();
-  std::shared_ptr<LiveAccess> access_;
-  std::unique_ptr<log::Log> log_;
+  const std::shared_ptr<LiveAccess> access_ = std::make_shared<LiveAccess>(Access());
 };
 
 TEST(LiveAccess, HasAVersionAndTokensOfItsOwn) {

@@ -13,6 +13,7 @@
 #include "common/log/kafka/errors.h"
 #include "common/log/kafka/open.h"
 #include "common/log/kafka/rd.h"
+#include "common/log/kafka/testing/mock_broker_test.h"
 
 namespace millstream::kafka {
 namespace {
@@ -31,41 +32,10 @@ enum Api : int16_t {
   kEndTxn = 26,
 };
 
-class MockCluster : public testing::Test {
+class KafkaWriter : public MockBrokerTest {
  protected:
-  MockCluster() {
-    char error[256];
-    host_ = rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), error, sizeof(error));
-    MS_CHECK(host_ != nullptr);
-    cluster_ = rd_kafka_mock_cluster_new(host_, 1);
-    MS_CHECK(cluster_ != nullptr);
-    MS_CHECK(rd_kafka_mock_topic_create(cluster_, "t", 2, 1) == RD_KAFKA_RESP_ERR_NO_ERROR);
-    KafkaLogOptions options;
-    options.access.bootstrap_servers = rd_kafka_mock_cluster_bootstraps(cluster_);
-    options.admin_deadline = absl::Seconds(20);
-    auto log = OpenKafkaLog(options);
-    MS_CHECK_OK(log);
-    log_ = *std::move(log);
-  }
-  ~MockCluster() override {
-    log_.reset();
-    rd_kafka_mock_cluster_destroy(cluster_);
-    rd_kafka_destroy(host_);
-  }
+  KafkaWriter() { Open(); }
 
-  std::unique_ptr<log::TransactionalWriter> NewWriter(absl::Duration deadline = absl::Seconds(20)) {
-    log::WriterOptions options;
-    options.transactional_id = "writer-a";
-    options.transaction_timeout = absl::Seconds(30);
-    options.call_deadline = deadline;
-    return log_->NewTransactionalWriter(options);
-  }
-  std::unique_ptr<log::TransactionalWriter> ReadyWriter(absl::Duration deadline = absl::Seconds(20)) {
-    auto writer = NewWriter(deadline);
-    const absl::Status status = writer->Init();
-    EXPECT_TRUE(status.ok()) << status;
-    return writer;
-  }
   static std::vector<log::OutgoingRecord> Records(int count) {
     std::vector<log::OutgoingRecord> records;
     for (int i = 0; i < count; ++i) {
@@ -90,13 +60,7 @@ class MockCluster : public testing::Test {
     EXPECT_TRUE(committed.ok()) << committed;
   }
   void Fail(Api api, rd_kafka_resp_err_t error) { rd_kafka_mock_push_request_errors(cluster_, api, 1, error); }
-
-  rd_kafka_t* host_ = nullptr;
-  rd_kafka_mock_cluster_t* cluster_ = nullptr;
-  std::unique_ptr<log::Log> log_;
 };
-
-using KafkaWriter = MockCluster;
 
 const GroupToken kToken{.group = "g", .member_id = "m", .instance_id = "", .generation = Generation(1)};
 const std::vector<OffsetPair> kOffsets = {{{"t", Partition(0)}, {Offset(1), "metadata"}}};
