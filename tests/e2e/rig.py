@@ -15,6 +15,7 @@ import keeper  # noqa: E402
 import reachable  # noqa: E402
 from control_plane import ClusterFailed  # noqa: E402
 from node import ClusterWithNode  # noqa: E402
+from processors import Processors  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("MILLSTREAM_BUILD_DIR", ROOT / "build"))
 NAMESPACE, NAME = "millstream-system", "millstream-operator"
@@ -22,7 +23,7 @@ RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 WORKER = "ledger:1"
 
 
-class World:
+class World(Processors):
     """A cluster with a node, a broker, the images; with install(), the operator. close() ends all of it."""
 
     def __init__(self, folder, **options):
@@ -87,28 +88,6 @@ class World:
         events = self.cluster.kubectl("get", "events", "-A", "--sort-by=.lastTimestamp", check=False)
         operator = self.cluster.kubectl("logs", "-n", NAMESPACE, f"deployment/{NAME}", "--tail=40", check=False)
         return "\n".join([*told, pods, events[-4000:], operator])
-
-    def condition(self, namespace, name, kind="Ready"):
-        """(status, reason, message); (None, "", "") while there is none."""
-        thing = self.admin.get("StreamProcessor", namespace, name)
-        for each in (thing or {}).get("status", {}).get("conditions", []):
-            if each["type"] == kind:
-                return each["status"], each["reason"], each["message"]
-        return None, "", ""
-
-    def is_ready(self, namespace, name):
-        thing = self.admin.get("StreamProcessor", namespace, name)
-        return (thing is not None and thing.get("status", {}).get("observedGeneration") == thing["metadata"]["generation"]
-                and self.condition(namespace, name)[0] == "True" and self.condition(namespace, name, "Reconciling")[0] is None)
-
-    def wait_ready(self, namespace, name):
-        """Until it is Ready at its newest generation, and nothing is under way."""
-        self.wait(lambda: self.is_ready(namespace, name), f"{namespace}/{name} to be ready")
-
-    def wait_reason(self, namespace, name, *reasons, kind="Ready"):
-        """Until that condition has one of the reasons; returns its message."""
-        self.wait(lambda: self.condition(namespace, name, kind)[1] in reasons, f"{namespace}/{name} to say {' or '.join(reasons)}")
-        return self.condition(namespace, name, kind)[2]
 
     def patch(self, namespace, name, spec):
         self.admin.merge("StreamProcessor", namespace, name, {"spec": spec})

@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 
-from harness import HERE, Rig
+from harness import HERE, Rig, wait_until
 
 
 class ClickRig(Rig):
@@ -55,6 +55,25 @@ def killed_at_random_times(s, seed, batch, now, rounds, most):
             rows, now = batch(seed, now, 50)
             s.click(rows)
         s.kill()
+    s.start()
+    return now
+
+
+def killed_at_a_point(s, seed, batch, now, point, times):
+    """Clicks of batch(seed, now, count) until the sidecar has passed that crash point so many times and is killed there; it is started again. Gives the time reached."""
+    rows, now = batch(seed, now, 400)
+    s.click(rows)
+    s.start(crash_at=f"{point}:{times}")
+
+    def ended():
+        nonlocal now
+        more, now = batch(seed, now, 20)
+        if s.alive():
+            s.click(more)
+        return not s.alive()
+
+    wait_until(ended, f"{point} was not passed {times} times")
+    assert s.wait_exit() == -signal.SIGKILL
     s.start()
     return now
 

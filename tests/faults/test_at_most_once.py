@@ -5,10 +5,9 @@ Handlers write a line for every call to a file of their own, which no transactio
 
 import collections
 import json
-import signal
 
 import pytest
-from clicks import killed_at_random_times, shops, yesterday
+from clicks import killed_at_a_point, killed_at_random_times, shops, yesterday
 from harness import wait_until
 from test_time import Shop, settle
 from time_model import GAP, REMIND_AFTER, SIZE, batch
@@ -52,6 +51,15 @@ def once_and_nothing_else(s):
         assert 1 <= count <= sum(start <= timestamp <= end for timestamp in at[key]), (key, start, end, count)
 
 
+def untouched_are_all_there(s, seed, now, count):
+    """What comes now is touched by no crash, its times are behind all others: every record reaches a handler."""
+    before = s.n
+    rows, _ = batch(seed, now + 10 * (SIZE + GAP), count)
+    s.click(rows)
+    last = {f"click\t{n}" for n in range(before + 1, s.n + 1)}
+    wait_until(lambda: last <= s.calls().keys(), lambda: f"{len(last - s.calls().keys())} records are missing\n{s.log()[-3000:]}")
+
+
 def test_nothing_is_killed(shop, seed):
     s = shop()
     rows, _ = batch(seed, yesterday(), 1500)
@@ -66,12 +74,8 @@ def test_nothing_is_killed(shop, seed):
 def test_killed_at_random_times(shop, seed):
     s = shop()
     now = killed_at_random_times(s, seed, batch, yesterday(), rounds=8, most=300)
-    # What comes now is touched by no crash: its times are behind all others.
     before = s.n
-    rows, _ = batch(seed, now + 10 * (SIZE + GAP), 300)
-    s.click(rows)
-    last = {f"click\t{n}" for n in range(before + 1, s.n + 1)}
-    wait_until(lambda: last <= s.calls().keys(), lambda: f"{len(last - s.calls().keys())} records are missing\n{s.log()[-3000:]}")
+    untouched_are_all_there(s, seed, now, 300)
     reached = {}
     for partition, timestamp, _, _ in s.input():
         reached[partition] = max(timestamp, reached.get(partition, timestamp))
@@ -89,24 +93,6 @@ def test_killed_at_random_times(shop, seed):
 @pytest.mark.parametrize("point", ["after-reply", "after-flush", "commit-done-not-applied"])
 def test_killed_at_a_point(shop, seed, point):
     s = shop()
-    now = yesterday()
-    rows, now = batch(seed, now, 400)
-    s.click(rows)
-    s.start(crash_at=f"{point}:3")
-
-    def ended():
-        nonlocal now
-        more, now = batch(seed, now, 20)
-        if s.alive():
-            s.click(more)
-        return not s.alive()
-
-    wait_until(ended, f"{point} was not passed three times")
-    assert s.wait_exit() == -signal.SIGKILL
-    s.start()
-    rows, _ = batch(seed, now + 10 * (SIZE + GAP), 50)
-    before = s.n
-    s.click(rows)
-    last = {f"click\t{n}" for n in range(before + 1, s.n + 1)}
-    wait_until(lambda: last <= s.calls().keys(), lambda: f"{len(last - s.calls().keys())} records are missing\n{s.log()[-3000:]}")
+    now = killed_at_a_point(s, seed, batch, yesterday(), point, 3)
+    untouched_are_all_there(s, seed, now, 50)
     once_and_nothing_else(s)

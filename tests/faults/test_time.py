@@ -4,10 +4,9 @@ Every window is given once with the records that were in time, every timer comes
 """
 
 import json
-import signal
 
 import pytest
-from clicks import ClickRig, killed_at_random_times, shops, yesterday
+from clicks import ClickRig, killed_at_a_point, killed_at_random_times, shops, yesterday
 from harness import wait_until
 from time_model import GAP, GRACE, SIZE, batch, expected
 
@@ -83,19 +82,5 @@ def test_killed_at_random_times(shop, seed, guarantee, backend):
 @pytest.mark.parametrize("point", ["after-reply", "after-flush", "commit-done-not-applied", "half-applied-flush"])
 def test_killed_at_a_point(shop, seed, point):
     s = shop()
-    now = yesterday()
-    rows, now = batch(seed, now, 400)
-    s.click(rows)
-    s.start(crash_at=f"{point}:2")
-
-    def ended():
-        nonlocal now
-        more, now = batch(seed, now, 20)
-        if s.alive():
-            s.click(more)
-        return not s.alive()
-
-    wait_until(ended, f"{point} was not passed twice")
-    assert s.wait_exit() == -signal.SIGKILL
-    s.start()
+    killed_at_a_point(s, seed, batch, yesterday(), point, 2)
     settle(s)

@@ -10,13 +10,14 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE), str(ROOT / "tests" / "testbed" / "cluster"), str(ROOT / "tests" / "testbed" / "kafka")]
+sys.path[:0] = [str(HERE), *(str(ROOT / "tests" / "testbed" / part) for part in ("cluster", "kafka", ""))]
 import pki  # noqa: E402
 from api import Api, path_of  # noqa: E402
 from container import program  # noqa: E402
 from control_plane import ClusterFailed, ControlPlane  # noqa: E402
 from kubelet import Kubelet  # noqa: E402
 from pretence import Pretence  # noqa: E402
+from processors import Processors  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("MILLSTREAM_BUILD_DIR", ROOT / "build"))
 NAMESPACE, NAME = "millstream-system", "millstream-operator"
@@ -37,7 +38,7 @@ def in_cluster(container, argv):
     return [*(part.replace("0.0.0.0", container.pod.ip) for part in argv), f"--kubeconfig={path}"]
 
 
-class World:
+class World(Processors):
     """A control plane with a node, the chart and an operator. close() ends all of it.
 
     values   of the chart, for --set-json
@@ -135,31 +136,6 @@ class World:
         return self.cluster.requests(f":{NAMESPACE}:{NAME}")
 
     # ---------------------------------------------------------------- processors
-
-    def processor(self, namespace, name):
-        return self.admin.get("StreamProcessor", namespace, name)
-
-    def condition(self, namespace, name, kind="Ready"):
-        """(status, reason, message); (None, "", "") while there is none."""
-        thing = self.processor(namespace, name)
-        for each in (thing or {}).get("status", {}).get("conditions", []):
-            if each["type"] == kind:
-                return each["status"], each["reason"], each["message"]
-        return None, "", ""
-
-    def wait_ready(self, namespace, name):
-        """Until it is Ready at its newest generation, and nothing is under way."""
-        self.wait(lambda: self.is_ready(namespace, name), f"{namespace}/{name} to be ready")
-
-    def is_ready(self, namespace, name):
-        thing = self.processor(namespace, name)
-        return (thing is not None and thing.get("status", {}).get("observedGeneration") == thing["metadata"]["generation"]
-                and self.condition(namespace, name)[0] == "True" and self.condition(namespace, name, "Reconciling")[0] is None)
-
-    def wait_reason(self, namespace, name, reason, kind="Ready"):
-        """Until that condition has the reason; returns its message."""
-        self.wait(lambda: self.condition(namespace, name, kind)[1] == reason, f"{namespace}/{name} to say {reason}")
-        return self.condition(namespace, name, kind)[2]
 
     def children(self, namespace, name):
         """{(kind, name): object} of what carries the processor's labels, pods not among them."""

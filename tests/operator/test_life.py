@@ -133,7 +133,7 @@ class Life:
         self.world.wait_ready(self.space, self.name)
 
     def wait_reason(self, reason, kind="Ready"):
-        return self.world.wait_reason(self.space, self.name, reason, kind)
+        return self.world.wait_reason(self.space, self.name, reason, kind=kind)
 
     def wait_said(self, reason, *words):
         """Until Ready is False for that reason, with these words in its message."""
